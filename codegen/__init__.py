@@ -1,0 +1,1 @@
+"""HLO to machine code."""

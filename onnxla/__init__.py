@@ -1,0 +1,1 @@
+"""onnxla: compile ONNX models to native CPU and GPU code."""

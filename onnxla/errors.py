@@ -1,0 +1,116 @@
+"""The exception tree, and how a node of the user's model is named in a message.
+
+    OnnxlaError
+    ├── ModelFormatError      the bytes are not a model we can read
+    ├── CompileError          one report that lists every problem found in a model
+    │   ├── UnsupportedOpError    an operator, version or attribute without an import rule
+    │   ├── ShapeError            shapes or dtypes do not fit together, or are not known
+    │   └── DynamicShapeError     a shape depends on data
+    ├── HloError              an HLO module breaks a rule of the language (text, types, structure)
+    ├── ArtifactError         a compiled file is corrupt, foreign, or for another machine
+    ├── InputError            run() was given the wrong arrays
+    ├── ResourceLimitError    a documented limit was met (folding budget, elements, nesting, bytes)
+    ├── DeviceError           a device, driver or compiler for it is missing
+    └── InternalError         a fault of onnxla itself: a pass or a kernel broke an invariant
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SourceNode:
+    """The node of the user's model that an instruction comes from; kept through every pass."""
+
+    name: str
+    """The node's own name, or a path made from its output where it has none."""
+    op_type: str
+    """`Conv`, `com.microsoft.FusedMatMul`, ..."""
+    index: int = -1
+    """Position in the graph it stands in; -1 where it has none."""
+    opset: int = 0
+
+    def __str__(self) -> str:
+        opset = f", opset {self.opset}" if self.opset else ""
+        place = f", node {self.index}" if self.index >= 0 else ""
+        return f"{self.name} ({self.op_type}{opset}){place}"
+
+
+class OnnxlaError(Exception):
+    """The base of every error that onnxla raises on purpose."""
+
+
+class ModelFormatError(OnnxlaError):
+    """The bytes given as a model, graph or HLO text cannot be read as one."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One finding about a model: the node, the cause and the way out."""
+
+    kind: type["CompileError"]
+    cause: str
+    node: SourceNode | None = None
+    details: tuple[tuple[str, str], ...] = field(default=())
+    """Further labelled lines: `("input", "x f32[1,64,56,56]")`, `("chain", ...)`."""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        rows = [("node", str(self.node))] if self.node else []
+        rows += list(self.details)
+        rows += [("hint", self.hint)] if self.hint else []
+        return "\n".join([self.cause, *(f"  {label:<6} {text}" for label, text in rows)])
+
+
+class CompileError(OnnxlaError):
+    """A model cannot be compiled; `problems` lists every reason found, not only the first."""
+
+    def __init__(self, problems: Sequence[Problem] | str) -> None:
+        if isinstance(problems, str):
+            problems = [Problem(type(self), problems)]
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        head = "" if len(self.problems) == 1 else f"{len(self.problems)} problems\n"
+        super().__init__(head + "\n".join(str(p) for p in self.problems))
+
+
+class UnsupportedOpError(CompileError):
+    """An operator, an opset of it, or one of its attribute values has no import rule."""
+
+
+class ShapeError(CompileError):
+    """Shapes or element types do not fit together, or a dimension is not known."""
+
+
+class DynamicShapeError(CompileError):
+    """The shape of a value depends on data that is only known at run time."""
+
+
+class HloError(OnnxlaError):
+    """An HLO instruction, computation or text breaks a rule of the language."""
+
+
+class ArtifactError(OnnxlaError):
+    """A compiled file is corrupt, of another format version, or made for another machine."""
+
+
+class InputError(OnnxlaError):
+    """Arrays given to a compiled model have the wrong names, shapes, dtypes or memory."""
+
+
+class ResourceLimitError(OnnxlaError):
+    """A documented, adjustable limit was met."""
+
+
+class DeviceError(OnnxlaError):
+    """A device, its driver or its compiler is missing or unfit."""
+
+
+class InternalError(OnnxlaError):
+    """onnxla broke one of its own invariants; the message names the pass or kernel."""
+
+
+def raise_problems(problems: Sequence[Problem]) -> None:
+    """Raise one error for all `problems`: their common kind, or CompileError for a mixture."""
+    if problems:
+        kinds = {p.kind for p in problems}
+        raise (kinds.pop() if len(kinds) == 1 else CompileError)(problems)

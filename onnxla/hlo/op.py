@@ -1,0 +1,91 @@
+"""What an HLO operation is: a frozen class whose fields are its attributes.
+
+A subclass names its opcode, declares its fields, and says what it means twice over, in
+`infer` (the shape rule) and `evaluate` (the reference, in numpy). Everything else reads the
+class: the builder and the verifier call `infer`, folding and the interpreter call `evaluate`,
+the printer and parser walk the fields, and equal operations hash equal.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
+
+from onnxla.errors import HloError
+from onnxla.hlo.types import TensorType, Type, Value
+
+if TYPE_CHECKING:
+    from onnxla.hlo.module import Computation
+
+OPS: dict[str, type["Op"]] = {}
+"""Every operation by opcode."""
+
+
+class Codec(Protocol):
+    """How a field's value is written as an HLO attribute and read back."""
+
+    def format(self, value: Any) -> str: ...
+
+    def parse(self, text: str, computations: dict[str, "Computation"]) -> Any: ...
+
+
+def attribute(name: str, codec: Codec, **field: Any) -> Any:
+    """A field printed as `name=<text>`; with a default it is omitted while it equals the default."""
+    return dataclasses.field(metadata={"attribute": name, "codec": codec}, **field)
+
+
+def from_result(read: Callable[[Any], Any], **field: Any) -> Any:
+    """A field that is not printed: the parser reads it off the instruction's result type."""
+    return dataclasses.field(metadata={"from_result": read}, **field)
+
+
+@dataclass(frozen=True)
+class Op:
+    """The base of all operations."""
+
+    opcode: ClassVar[str]
+
+    def __init_subclass__(cls, *, name: str | None = None) -> None:
+        """Register the class under the opcode `name`; a shared base class gives none."""
+        if name is not None:
+            if name in OPS:
+                raise TypeError(f"two classes claim the opcode {name}")
+            cls.opcode = name
+            OPS[name] = cls
+
+    def infer(self, *operands: Any) -> Type:
+        """The result type for operand types. Raises HloError when they do not fit."""
+        raise NotImplementedError
+
+    def evaluate(self, *operands: Any) -> Value:
+        """The result for operand values, in numpy: the reference for every backend."""
+        raise NotImplementedError
+
+    @property
+    def computations(self) -> tuple["Computation", ...]:
+        """The computations this operation calls, in field order."""
+        from onnxla.hlo.module import Computation
+
+        found: list[Computation] = []
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            found += [c for c in (value if isinstance(value, tuple) else (value,)) if isinstance(c, Computation)]
+        return tuple(found)
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise HloError with `message` unless `condition` holds."""
+    if not condition:
+        raise HloError(message)
+
+
+def fail(message: str) -> NoReturn:
+    """Raise HloError with `message`."""
+    raise HloError(message)
+
+
+def require_tensor(value: Type) -> TensorType:
+    """`value` as a TensorType, or HloError."""
+    if not isinstance(value, TensorType):
+        fail(f"expected a tensor, got {value}")
+    return value

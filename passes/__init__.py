@@ -1,0 +1,1 @@
+"""HLO to HLO, one idea a file; `pipelines.py` is the readable list."""
