@@ -5,6 +5,7 @@
     ├── CompileError          one report that lists every problem found in a model
     │   ├── UnsupportedOpError    an operator, version or attribute without an import rule
     │   ├── ShapeError            shapes or dtypes do not fit together, or are not known
+    │   │   └── UnboundDimensionsError    symbolic dimensions of the inputs have no size yet
     │   └── DynamicShapeError     a shape depends on data
     ├── HloError              an HLO module breaks a rule of the language (text, types, structure)
     ├── ArtifactError         a compiled file is corrupt, foreign, or for another machine
@@ -54,6 +55,8 @@ class Problem:
     details: tuple[tuple[str, str], ...] = field(default=())
     """Further labelled lines: `("input", "x f32[1,64,56,56]")`, `("chain", ...)`."""
     hint: str = ""
+    needs_constants: tuple[str, ...] = ()
+    """Graph inputs whose values would solve this problem, were they known while compiling."""
 
     def __str__(self) -> str:
         rows = [("node", str(self.node))] if self.node else []
@@ -72,6 +75,13 @@ class CompileError(OnnxlaError):
         head = "" if len(self.problems) == 1 else f"{len(self.problems)} problems\n"
         super().__init__(head + "\n".join(str(p) for p in self.problems))
 
+    @property
+    def needs_constants(self) -> tuple[str, ...]:
+        """Graph inputs whose values would solve every problem; empty when a problem would remain."""
+        if not all(p.needs_constants for p in self.problems):
+            return ()
+        return tuple(dict.fromkeys(name for p in self.problems for name in p.needs_constants))
+
 
 class UnsupportedOpError(CompileError):
     """An operator, an opset of it, or one of its attribute values has no import rule."""
@@ -79,6 +89,10 @@ class UnsupportedOpError(CompileError):
 
 class ShapeError(CompileError):
     """Shapes or element types do not fit together, or a dimension is not known."""
+
+
+class UnboundDimensionsError(ShapeError):
+    """Inputs have symbolic dimensions without a size; sizes at compile time or at the first run solve it."""
 
 
 class DynamicShapeError(CompileError):

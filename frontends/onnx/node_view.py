@@ -1,0 +1,298 @@
+"""What a rule sees of its node: checked reads of inputs, attributes and constant operands.
+
+Every read either gives what it promises or raises a problem that names the node, so a rule says
+what it needs and nothing about protobuf.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, Protocol, TypeVar, overload
+
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+
+from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
+from onnxla.frontends.onnx.problems import ProblemFound
+from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value, describe
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import Array
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_REQUIRED: Any = object()
+"""The default of a read that must succeed."""
+
+_FIELD_OF_TYPE = {
+    AttributeProto.FLOAT: "f",
+    AttributeProto.INT: "i",
+    AttributeProto.STRING: "s",
+    AttributeProto.TENSOR: "t",
+    AttributeProto.GRAPH: "g",
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints",
+    AttributeProto.STRINGS: "strings",
+}
+
+
+class Host(Protocol):
+    """What a node view asks of the importer that walks the graph around it."""
+
+    def known_value(self, instruction: Instruction) -> Array | None:
+        """The value by constant propagation, within the folding budget; None where it is not known."""
+
+    def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
+        """The problem that `instruction`, in `role`, must be known and is not: the chain and the way out."""
+
+    def tensor(self, tensor: TensorProto) -> Array:
+        """The array of an attribute's tensor."""
+
+    def import_body(
+        self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Value] | None
+    ) -> list[Value]:
+        """Import a subgraph's nodes into `builder`; outer names come from `captured`, or the scope around."""
+
+    def captures(self, graph: GraphProto) -> dict[str, Value]:
+        """The outer values that a subgraph reads, by name. Raises Poisoned where one failed."""
+
+
+class NodeView:
+    """One node of the model while its rule runs."""
+
+    def __init__(
+        self,
+        node: NodeProto,
+        source: SourceNode,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, AttributeProto],
+        host: Host,
+    ) -> None:
+        self.source = source
+        self.host = host
+        self._node = node
+        self._inputs = tuple(inputs)
+        self._attributes = attributes
+
+    @property
+    def op_type(self) -> str:
+        return self._node.op_type
+
+    @property
+    def opset(self) -> int:
+        """The version of the operator's domain that the model (or the function around) imports."""
+        return self.source.opset
+
+    # Inputs and outputs
+
+    @property
+    def input_count(self) -> int:
+        """Inputs written down, the empty ones between them included, trailing empty ones not."""
+        return len(self._inputs)
+
+    @property
+    def output_count(self) -> int:
+        """Outputs written down, the empty ones included."""
+        return len(self._node.output)
+
+    def has_input(self, i: int) -> bool:
+        return i < len(self._inputs) and self._inputs[i] is not None
+
+    def has_output(self, i: int) -> bool:
+        """Whether output `i` is named, and so may be read."""
+        return i < len(self._node.output) and self._node.output[i] != ""
+
+    def input_name(self, i: int) -> str:
+        """The name that the graph gives to input `i`."""
+        return self._node.input[i]
+
+    def value(self, i: int) -> Value:
+        """Input `i`, which must be there: a tensor, sequence, optional or constant string tensor."""
+        value = self._inputs[i] if i < len(self._inputs) else None
+        if value is None:
+            self._malformed(f"input {i} is missing")
+        return value
+
+    def input(self, i: int) -> Instruction:
+        """Input `i`, which must be there and be a tensor."""
+        value = self.value(i)
+        if isinstance(value, OptionalValue) and isinstance(value.value, Instruction):
+            return value.value
+        if not isinstance(value, Instruction):
+            self.unsupported(
+                f"input {self.input_name(i)} is a {describe(value)}, where a tensor of numbers was expected"
+            )
+        return value
+
+    def optional_input(self, i: int) -> Instruction | None:
+        """Input `i`, or None where it is left out."""
+        return self.input(i) if self.has_input(i) else None
+
+    def inputs(self) -> list[Instruction]:
+        """All inputs, each of which must be there and be a tensor."""
+        return [self.input(i) for i in range(len(self._inputs))]
+
+    def sequence(self, i: int) -> SequenceValue:
+        """Input `i`, which must be a sequence."""
+        value = self.value(i)
+        if isinstance(value, OptionalValue) and isinstance(value.value, SequenceValue):
+            return value.value
+        if not isinstance(value, SequenceValue):
+            self._malformed(f"input {self.input_name(i)} is {describe(value)}, where a sequence was expected")
+        return value
+
+    def strings_constant(self, i: int) -> Array:
+        """Input `i`, which must be a constant tensor of strings, as an array of `str` objects."""
+        value = self.value(i)
+        if not isinstance(value, StringConstant):
+            self._malformed(f"input {self.input_name(i)} is {describe(value)}, where strings were expected")
+        return value.array
+
+    # Values known while compiling
+
+    def known(self, i: int) -> Array | None:
+        """The value of input `i` where constant propagation knows it; None where not, or left out."""
+        return self.host.known_value(self.input(i)) if self.has_input(i) else None
+
+    def constant(self, i: int) -> Array:
+        """The value of input `i` by constant propagation. Where it is not known a DynamicShapeError
+        problem is raised with the chain to the graph inputs whose values would be needed."""
+        instruction = self.input(i)
+        value = self.host.known_value(instruction)
+        if value is None:
+            role = f"input {i} ({self.input_name(i)}) of {self.op_type}"
+            raise ProblemFound(self.host.blame(instruction, role, self.source))
+        return value
+
+    def optional_constant(self, i: int) -> Array | None:
+        return self.constant(i) if self.has_input(i) else None
+
+    def constant_ints(self, i: int) -> tuple[int, ...]:
+        """`constant(i)` as Python integers, flattened. The tensor must be of an integer type."""
+        value = self.constant(i)
+        if value.dtype.kind not in "iu":
+            self._malformed(f"input {self.input_name(i)} is {describe(self.input(i))}; integers were expected")
+        return tuple(int(n) for n in value.reshape(-1))
+
+    def optional_constant_ints(self, i: int) -> tuple[int, ...] | None:
+        return self.constant_ints(i) if self.has_input(i) else None
+
+    # Attributes
+
+    def has(self, name: str) -> bool:
+        """Whether the attribute is written down."""
+        return name in self._attributes
+
+    @overload
+    def int(self, name: str) -> int: ...
+    @overload
+    def int(self, name: str, default: D) -> int | D: ...
+    def int(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._read(name, AttributeProto.INT, int, default)
+
+    @overload
+    def float(self, name: str) -> float: ...
+    @overload
+    def float(self, name: str, default: D) -> float | D: ...
+    def float(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._read(name, AttributeProto.FLOAT, float, default)
+
+    @overload
+    def string(self, name: str) -> str: ...
+    @overload
+    def string(self, name: str, default: D) -> str | D: ...
+    def string(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._read(name, AttributeProto.STRING, self._text, default)
+
+    @overload
+    def ints(self, name: str) -> tuple["int", ...]: ...
+    @overload
+    def ints(self, name: str, default: D) -> tuple["int", ...] | D: ...
+    def ints(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._read(name, AttributeProto.INTS, tuple, default)
+
+    @overload
+    def floats(self, name: str) -> tuple["float", ...]: ...
+    @overload
+    def floats(self, name: str, default: D) -> tuple["float", ...] | D: ...
+    def floats(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._read(name, AttributeProto.FLOATS, tuple, default)
+
+    @overload
+    def strings(self, name: str) -> tuple[str, ...]: ...
+    @overload
+    def strings(self, name: str, default: D) -> tuple[str, ...] | D: ...
+    def strings(self, name: str, default: Any = _REQUIRED) -> Any:
+        return self._read(name, AttributeProto.STRINGS, lambda items: tuple(self._text(s) for s in items), default)
+
+    def tensor(self, name: str) -> Array | None:
+        """A tensor attribute as an array, or None where it is not written down."""
+        return self._read(name, AttributeProto.TENSOR, self.host.tensor, None)
+
+    def graph(self, name: str) -> GraphProto:
+        """A subgraph attribute, which must be there."""
+        return self._read(name, AttributeProto.GRAPH, lambda g: g, _REQUIRED)
+
+    def _read(self, name: str, kind: int, convert: Any, default: Any) -> Any:
+        attribute = self._attributes.get(name)
+        if attribute is None:
+            if default is _REQUIRED:
+                self._malformed(f"the attribute {name} is missing")
+            return default
+        # Models of the first IR versions leave the type out.
+        if attribute.type not in (kind, AttributeProto.UNDEFINED):
+            found = AttributeProto.AttributeType.Name(attribute.type)
+            self._malformed(f"the attribute {name} is {found}, not {AttributeProto.AttributeType.Name(kind)}")
+        return convert(getattr(attribute, _FIELD_OF_TYPE[kind]))
+
+    def _text(self, value: bytes) -> str:
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            self._malformed("a string attribute is not UTF-8")
+
+    # Subgraphs
+
+    def import_body(
+        self,
+        name: str,
+        arguments: Sequence[Value],
+        builder: Builder,
+        captured: Mapping[str, Value] | None = None,
+    ) -> list[Value]:
+        """Inline the subgraph attribute `name` into `builder`, its inputs standing for `arguments`.
+
+        With the builder of another computation, `captured` maps every outer name that the body
+        reads (see `captures`) to its stand-in there.
+        """
+        return self.host.import_body(self.graph(name), arguments, builder, captured)
+
+    def captures(self, name: str) -> dict[str, Value]:
+        """The values of the graph around that the subgraph attribute `name` reads."""
+        return self.host.captures(self.graph(name))
+
+    # Ways to stop
+
+    def unsupported(self, cause: str, hint: str = "") -> NoReturn:
+        """This case of the operator has no import rule."""
+        self._stop(UnsupportedOpError, cause, hint)
+
+    def shape_error(self, cause: str, hint: str = "") -> NoReturn:
+        """Shapes or element types do not fit together."""
+        self._stop(ShapeError, cause, hint)
+
+    def dynamic_shape(self, cause: str, hint: str = "") -> NoReturn:
+        """The shape of an output depends on data."""
+        self._stop(DynamicShapeError, cause, hint)
+
+    def _malformed(self, cause: str) -> NoReturn:
+        self._stop(CompileError, f"{self.op_type}: {cause}", "")
+
+    def _stop(self, kind: type[CompileError], cause: str, hint: str) -> NoReturn:
+        raise ProblemFound(Problem(kind, cause, self.source, self.details(), hint))
+
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """The inputs with their types, as a problem lists them."""
+        return tuple(
+            ("input", f"{name} {describe(value)}")
+            for name, value in zip(self._node.input, self._inputs, strict=False)
+            if value is not None
+        )

@@ -1,0 +1,15 @@
+"""How a rule stops: it raises, the importer notes the problem, poisons the node's outputs and goes on."""
+
+from onnxla.errors import Problem
+
+
+class ProblemFound(Exception):
+    """A node cannot be imported; `problem` says why. Caught by the importer, never seen by users."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+class Poisoned(Exception):
+    """A node needs a value that failed to import; its root cause is noted already."""
