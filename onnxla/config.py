@@ -1,0 +1,127 @@
+"""Every knob of onnxla: name, environment variable, type, default and one sentence.
+
+`CompileOptions` is what `compile(options=...)` takes and what every stage of the compiler reads; `RuntimeSettings` is
+what a compiled model reads when it is loaded. Both are printed by `describe()`.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+from onnxla.errors import InputError
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() in _TRUE
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _knob(default: Any, read: Callable[[str], Any], about: str, variable: str = "") -> Any:
+    return field(default=default, metadata={"read": read, "about": about, "variable": variable})
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One row of the documentation of the knobs."""
+
+    name: str
+    variable: str
+    default: object
+    about: str
+
+
+class _Settings:
+    """A frozen dataclass whose fields are knobs."""
+
+    @classmethod
+    def from_environment(cls, **overrides: Any) -> Self:
+        """The defaults, then the environment, then `overrides`. Raises InputError for text that does not fit a knob."""
+        values: dict[str, Any] = {}
+        for knob in fields(cls):  # type: ignore[arg-type]
+            text = os.environ.get(knob.metadata["variable"]) if knob.metadata["variable"] else None
+            if text is not None:
+                values[knob.name] = cls._read(knob.metadata, text)
+        return cls(**{**values, **overrides})
+
+    @classmethod
+    def describe(cls) -> list[Knob]:
+        return [
+            Knob(k.name, k.metadata["variable"], k.default, k.metadata["about"])
+            for k in fields(cls)  # type: ignore[arg-type]
+        ]
+
+    @staticmethod
+    def _read(metadata: Any, text: str) -> Any:
+        try:
+            return metadata["read"](text)
+        except ValueError as error:
+            raise InputError(f"{metadata['variable']}={text!r}: {error}") from error
+
+
+@dataclass(frozen=True)
+class CompileOptions(_Settings):
+    """What decides the code that is made. Equal options and equal models give equal artifacts."""
+
+    fast_math: bool = _knob(False, _boolean, "Allow rewrites that change values beyond rounding.", "ONNXLA_FAST_MATH")
+    precision: str = _knob(
+        "default", str, "`highest` forbids algorithms that trade error for speed, such as Winograd.", "ONNXLA_PRECISION"
+    )
+    opt_level: int = _knob(2, int, "LLVM's optimization level for kernels, 0 to 3.", "ONNXLA_OPT_LEVEL")
+    target_cpu: str = _knob(
+        "host", str, "CPU to compile for: `host`, or a name LLVM knows, such as `x86-64-v3`.", "ONNXLA_TARGET_CPU"
+    )
+    disabled_passes: tuple[str, ...] = _knob(
+        (), _names, "Names of passes to leave out, separated by commas.", "ONNXLA_DISABLED_PASSES"
+    )
+    stop_after: str | None = _knob(None, str, "Stop the pass pipeline after this pass.", "ONNXLA_STOP_AFTER")
+    verify: bool = _knob(True, _boolean, "Verify the module after every pass that changed it.", "ONNXLA_VERIFY")
+    folding_bytes: int = _knob(
+        256 << 20, int, "Largest sum of the results of constant folding, in bytes.", "ONNXLA_FOLDING_BYTES"
+    )
+    folding_seconds: float = _knob(
+        20.0, float, "Longest time constant folding may take, in seconds.", "ONNXLA_FOLDING_SECONDS"
+    )
+    dump_to: str | None = _knob(
+        None, str, "Folder that receives every stage of the compiler as text.", "ONNXLA_DUMP_TO"
+    )
+    cache_dir: str | None = _knob(
+        None, str, "Folder of the compile cache; without it nothing is cached.", "ONNXLA_CACHE_DIR"
+    )
+    cache_bytes: int = _knob(4 << 30, int, "Size of the compile cache above which old entries go.", "ONNXLA_CACHE_BYTES")
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("default", "highest"):
+            raise InputError(f"precision={self.precision!r}: choose 'default' or 'highest'")
+        if self.opt_level not in (0, 1, 2, 3):
+            raise InputError(f"opt_level={self.opt_level!r}: choose 0, 1, 2 or 3")
+
+    def code_key(self) -> tuple[object, ...]:
+        """The options that change the code, for the cache and the artifact."""
+        neutral = replace(self, dump_to=None, cache_dir=None, cache_bytes=0, verify=True)
+        return tuple(getattr(neutral, f.name) for f in fields(neutral))
+
+
+@dataclass(frozen=True)
+class RuntimeSettings(_Settings):
+    """What a compiled model does at run time."""
+
+    num_threads: int | None = _knob(
+        None, int, "Most threads a run uses; by default the CPUs this process may use.", "ONNXLA_NUM_THREADS"
+    )
+    spin_microseconds: int = _knob(
+        50, int, "How long a thread without work looks for more before it sleeps.", "ONNXLA_SPIN_MICROSECONDS"
+    )
+    verify_weights: bool = _knob(
+        True, _boolean, "Check the digest of the weights when an artifact is loaded.", "ONNXLA_VERIFY_WEIGHTS"
+    )
+    specialisations: int = _knob(
+        16, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
+    )
