@@ -1,7 +1,8 @@
 """Every knob of onnxla: name, environment variable, type, default and one sentence.
 
 `CompileOptions` is what `compile(options=...)` takes and what every stage of the compiler reads; `RuntimeSettings` is
-what a compiled model reads when it is loaded. Both are printed by `describe()`.
+what a compiled model reads when it is loaded; `Limits` bound what a model, text or artifact from a stranger may ask for.
+`table()` prints all of them for the documentation.
 """
 
 import os
@@ -95,7 +96,9 @@ class CompileOptions(_Settings):
     cache_dir: str | None = _knob(
         None, str, "Folder of the compile cache; without it nothing is cached.", "ONNXLA_CACHE_DIR"
     )
-    cache_bytes: int = _knob(4 << 30, int, "Size of the compile cache above which old entries go.", "ONNXLA_CACHE_BYTES")
+    cache_bytes: int = _knob(
+        4 << 30, int, "Size of the compile cache above which old entries go.", "ONNXLA_CACHE_BYTES"
+    )
 
     def __post_init__(self) -> None:
         if self.precision not in ("default", "highest"):
@@ -123,5 +126,24 @@ class RuntimeSettings(_Settings):
         True, _boolean, "Check the digest of the weights when an artifact is loaded.", "ONNXLA_VERIFY_WEIGHTS"
     )
     specialisations: int = _knob(
-        16, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
+        8, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
     )
+
+
+@dataclass(frozen=True)
+class Limits(_Settings):
+    """What an input may ask for. Beyond one of these a stage raises ResourceLimitError instead of trying."""
+
+    nodes: int = _knob(1_000_000, int, "Most nodes of a model, and instructions of an HLO text.", "ONNXLA_MAX_NODES")
+    nesting: int = _knob(100, int, "Deepest nesting of subgraphs, calls and tuple types.", "ONNXLA_MAX_NESTING")
+    elements: int = _knob(1 << 34, int, "Most elements of one tensor.", "ONNXLA_MAX_ELEMENTS")
+    text_bytes: int = _knob(1 << 30, int, "Longest HLO text, in bytes.", "ONNXLA_MAX_TEXT_BYTES")
+
+
+def table() -> str:
+    """Every knob as a Markdown table: the page of the documentation."""
+    rows = ["| knob | environment variable | default | what it does |", "| --- | --- | --- | --- |"]
+    for settings in (CompileOptions, RuntimeSettings, Limits):
+        for knob in settings.describe():
+            rows.append(f"| `{knob.name}` | `{knob.variable}` | `{knob.default!r}` | {knob.about} |")
+    return "\n".join(rows) + "\n"
