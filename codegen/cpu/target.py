@@ -1,0 +1,136 @@
+"""What is known about the CPU that code is made for: LLVM's names, vector width, cache sizes.
+
+A schedule reads a `Target` and nothing else about the machine, so code for another CPU (ahead-of-time, or a lower common
+level) is made in the same way as code for this one. The text form is one line and reads back to an equal `Target`.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from onnxla.errors import DeviceError
+
+_CACHE_FOLDER = Path("/sys/devices/system/cpu/cpu0/cache")
+
+LEVELS: dict[str, tuple[str, ...]] = {
+    "x86-64": ("cx8", "fxsr", "mmx", "sse", "sse2"),
+}
+LEVELS["x86-64-v2"] = (*LEVELS["x86-64"], "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+LEVELS["x86-64-v3"] = (*LEVELS["x86-64-v2"], "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+LEVELS["x86-64-v4"] = (*LEVELS["x86-64-v3"], "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+LEVELS["generic-aarch64"] = ("fp-armv8", "neon")
+"""Named baselines and the features that code for them may use."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU: `triple`, `cpu` and `features` are LLVM's; sizes are bytes for one core (`l3_bytes`: shared)."""
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    """Features that are present, sorted, without a sign."""
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    l3_bytes: int = 16 << 20
+    kind: str = "cpu"
+
+    @property
+    def name(self) -> str:
+        """A short name for files and messages: `x86_64-sapphirerapids`."""
+        return f"{self.architecture}-{self.cpu}"
+
+    @property
+    def architecture(self) -> str:
+        return self.triple.partition("-")[0]
+
+    @property
+    def is_x86(self) -> bool:
+        return self.architecture in ("x86_64", "amd64", "i686")
+
+    @property
+    def is_arm64(self) -> bool:
+        return self.architecture in ("aarch64", "arm64")
+
+    @property
+    def vector_bytes(self) -> int:
+        """Width of the widest vector register to use."""
+        return 64 if self.has("avx512f") else 32 if self.has("avx2") else 16
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if self.has("avx512f") or self.is_arm64 else 16
+
+    def has(self, feature: str) -> bool:
+        """Whether code may use an LLVM feature such as `fma` or `avx512vnni`."""
+        return feature in self.features
+
+    def __str__(self) -> str:
+        caches = f"l1={self.l1_bytes} l2={self.l2_bytes} l3={self.l3_bytes}"
+        return f"{self.triple} cpu={self.cpu} {caches} features={','.join(self.features)}"
+
+
+def parse_target(text: str) -> Target:
+    """The inverse of `str(target)`. Raises DeviceError for text of another form."""
+    triple, *rest = text.split()
+    fields = dict(part.partition("=")[::2] for part in rest)
+    try:
+        return Target(
+            triple,
+            fields["cpu"],
+            tuple(f for f in fields["features"].split(",") if f),
+            *(int(fields[k]) for k in ("l1", "l2", "l3")),
+        )
+    except (KeyError, ValueError) as error:
+        raise DeviceError(f"not the text of a target: {text!r}") from error
+
+
+@cache
+def host_target() -> Target:
+    """The CPU this process runs on."""
+    features = tuple(sorted(name for name, present in llvm.get_host_cpu_features().items() if present))
+    sizes = {**{1: 32 << 10, 2: 1 << 20, 3: 16 << 20}, **_cache_sizes()}
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, sizes[1], sizes[2], sizes[3])
+
+
+def named_target(name: str) -> Target:
+    """`host`, or one of the baselines in `LEVELS`. Raises DeviceError for another name."""
+    if name == "host":
+        return host_target()
+    if name not in LEVELS:
+        raise DeviceError(f"no CPU target {name!r}; known are host, {', '.join(LEVELS)}")
+    system = llvm.get_process_triple().partition("-")[2]
+    if name == "generic-aarch64":
+        return Target(f"aarch64-{system}", "generic", LEVELS[name])
+    host = host_target()
+    return Target(f"x86_64-{system}", name, LEVELS[name], host.l1_bytes, host.l2_bytes, host.l3_bytes)
+
+
+def with_triple(target: Target, triple: str) -> Target:
+    """The same CPU under another system, for ahead-of-time code."""
+    return dataclasses.replace(target, triple=triple)
+
+
+def missing_features(target: Target, host: Target | None = None) -> tuple[str, ...]:
+    """The features of `target` that `host` (this machine) lacks; its architecture where that differs."""
+    host = host or host_target()
+    if target.architecture != host.architecture:
+        return (target.architecture,)
+    return tuple(f for f in target.features if not host.has(f))
+
+
+def _cache_sizes() -> dict[int, int]:
+    """Level -> bytes of the data caches, as far as the system tells."""
+    sizes = {}
+    for folder in sorted(_CACHE_FOLDER.glob("index*")):
+        try:
+            level, kind, size = ((folder / n).read_text().strip() for n in ("level", "type", "size"))
+            if kind != "Instruction":
+                sizes[int(level)] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
+        except (OSError, ValueError):
+            continue
+    return sizes
