@@ -1,8 +1,8 @@
 """Every knob of onnxla: name, environment variable, type, default and one sentence.
 
 `CompileOptions` is what `compile(options=...)` takes and what every stage of the compiler reads; `RuntimeSettings` is
-what a compiled model reads when it is loaded; `Limits` bound what a model, text or artifact from a stranger may ask for.
-`table()` prints all of them for the documentation.
+what a compiled model reads when it is loaded; `Limits` bound what a model, text or artifact from a stranger may ask
+for. `table()` prints all of them for the documentation.
 """
 
 import os

@@ -13,6 +13,7 @@ whether the worker has to be woken. `pending` counts the workers still at work; 
 Workers start when a job first asks for them. After a fork the process id differs, the child starts its own.
 """
 
+from functools import cache
 from string import Template
 
 MAX_THREADS = 256
@@ -372,3 +373,16 @@ def thread_pool_ir(triple: str) -> str:
     return _TEXT.substitute(
         triple=triple, max_threads=MAX_THREADS, declare_pause=declare_pause, pause=pause, clock=monotonic_clock
     )
+
+
+@cache
+def assemble_thread_pool(triple: str) -> bytes:
+    """The pool's object code for `triple`: position-independent, for any CPU of that architecture."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(thread_pool_ir(triple))
+    module.verify()
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic")
+    return bytes(machine.emit_object(module))

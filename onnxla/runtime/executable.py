@@ -1,0 +1,176 @@
+"""Run one program: check the arrays, call the native entry, hand out fresh results.
+
+A call takes a frame (pointer arrays and an arena) from a free list, so any number of threads may run one executable at
+once. The native call goes through ctypes, which lets other Python threads run meanwhile.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onnxla.errors import ArtifactError, InputError
+from onnxla.runtime.buffers import aligned_bytes, as_aligned
+from onnxla.runtime.loader import NativeLibrary, check_machine
+from onnxla.runtime.program import Array, Program, TensorSignature
+from onnxla.runtime.thread_pool import PARALLEL_FOR, thread_pool
+
+_ENTRY = "onnxla_run"
+_Entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
+
+
+class _Context(ctypes.Structure):
+    """The last argument of the native entry."""
+
+    _fields_ = (("threads", ctypes.c_int64), ("profile", ctypes.c_void_p))
+
+
+class _Frame:
+    """What one run needs for itself."""
+
+    def __init__(self, inputs: int, outputs: int, arena_bytes: int) -> None:
+        self.inputs = (ctypes.c_void_p * max(inputs, 1))()
+        self.outputs = (ctypes.c_void_p * max(outputs, 1))()
+        self.context = _Context()
+        self.context_address = ctypes.addressof(self.context)
+        self.arena = aligned_bytes(arena_bytes)
+        self.arena_address = self.arena.ctypes.data
+
+
+class Executable:
+    """A program whose code is linked into this process."""
+
+    def __init__(self, program: Program) -> None:
+        """Raises ArtifactError where the code is for another machine or cannot be linked."""
+        check_machine(program.triple, program.features)
+        self.program = program
+        pool = thread_pool(program.thread_pool)
+        self._library = NativeLibrary(program.objects, [_ENTRY], {PARALLEL_FOR: pool.parallel_for_address})
+        self._entry = _Entry(self._library[_ENTRY])
+        self._weights = as_aligned(program.weights)
+        self._weights_address = self._weights.ctypes.data
+        self._input_checks = [(s, s.dtype, s.shape) for s in program.inputs]
+        self._output_makers = [(s.shape, s.dtype) for s in program.outputs]
+        self._frames: list[_Frame] = []
+        if program.arena_bytes < 0:
+            raise ArtifactError(f"impossible arena of {program.arena_bytes} bytes")
+
+    def run(
+        self,
+        values: Sequence[Any],
+        threads: int,
+        out: Sequence[Array | None] | None = None,
+        profile: Array | None = None,
+    ) -> list[Array]:
+        """Run on `values`, one for each input, and return one array for each output.
+
+        `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and after
+        each step. Raises InputError that lists everything wrong with `values` and `out`; then nothing has run.
+        """
+        inputs = self._checked_inputs(values)
+        outputs = (
+            [np.empty(shape, dtype) for shape, dtype in self._output_makers]
+            if out is None
+            else self._targets(out, inputs)
+        )
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(len(inputs), len(outputs), self.program.arena_bytes)
+        for i, array in enumerate(inputs):
+            frame.inputs[i] = array.ctypes.data
+        for i, array in enumerate(outputs):
+            frame.outputs[i] = array.ctypes.data
+        frame.context.threads = threads
+        frame.context.profile = None if profile is None else profile.ctypes.data
+        self._entry(frame.inputs, frame.outputs, self._weights_address, frame.arena_address, frame.context_address)
+        self._frames.append(frame)
+        if out is None:
+            return outputs
+        for given, written in zip(out, outputs, strict=True):
+            if given is not None and given is not written:
+                given[...] = written
+        return [written if given is None else given for given, written in zip(out, outputs, strict=True)]
+
+    def release_memory(self) -> None:
+        """Give the arenas of runs that have ended back to the system."""
+        self._frames.clear()
+
+    def _checked_inputs(self, values: Sequence[Any]) -> list[Array]:
+        checks = self._input_checks
+        if len(values) != len(checks):
+            raise InputError(f"{len(values)} arrays for {len(checks)} inputs: {', '.join(str(c[0]) for c in checks)}")
+        arrays: list[Array] = []
+        problems: list[str] = []
+        for value, (signature, dtype, shape) in zip(values, checks, strict=True):
+            if type(value) is np.ndarray and value.dtype == dtype and value.shape == shape:
+                flags = value.flags
+                arrays.append(value if flags.c_contiguous and flags.aligned else np.array(value, dtype, order="C"))
+                continue
+            try:
+                array = native_array(value, signature)
+            except InputError as error:
+                problems.append(str(error))
+                continue
+            if array.shape != shape:
+                problems.append(f"{signature.name}: shape {list(array.shape)}, the model takes {list(shape)}")
+            arrays.append(array)
+        if problems:
+            raise InputError("\n".join(problems))
+        return arrays
+
+    def _targets(self, out: Sequence[Array | None], inputs: Sequence[Array]) -> list[Array]:
+        """Arrays the native code may write: those of `out` where they are dense and overlap nothing, else fresh ones."""
+        signatures = self.program.outputs
+        if len(out) != len(signatures):
+            raise InputError(f"{len(out)} arrays in out for {len(signatures)} outputs")
+        pairs = list(zip(out, signatures, strict=True))
+        problems = [text for given, signature in pairs if given is not None for text in _unfit_target(given, signature)]
+        if problems:
+            raise InputError("\n".join(problems))
+        taken = list(inputs)
+        targets = []
+        for given, signature in pairs:
+            direct = given is not None and given.flags.carray and not any(np.may_share_memory(given, t) for t in taken)
+            target = given if given is not None and direct else np.empty(signature.shape, signature.dtype)
+            taken.append(target)
+            targets.append(target)
+        return targets
+
+
+def native_array(value: Any, signature: TensorSignature) -> Array:
+    """`value` as a dense array of the input's dtype, in this machine's byte order; its shape is not looked at.
+
+    Arrays must have the dtype already; Python numbers and lists are converted where nothing but precision is lost;
+    objects with `__dlpack__` are taken without a copy where they are dense. Raises InputError.
+    """
+    dtype = signature.dtype
+    try:
+        if isinstance(value, (bool, int, float, complex, list, tuple)):
+            plain = np.asarray(value)
+            if np.can_cast(plain.dtype, dtype, "same_kind"):
+                return np.array(value, dtype)
+            array = plain
+        elif not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
+            array = np.from_dlpack(value)
+        else:
+            array = np.asarray(value)
+    except Exception as error:
+        raise InputError(f"{signature.name}: {type(value).__name__} is not an array: {error}") from error
+    if array.dtype.newbyteorder("=") != dtype:
+        raise InputError(f"{signature.name}: dtype {array.dtype}, the model takes {dtype}")
+    return np.require(array, dtype, ["C", "A"])
+
+
+def _unfit_target(given: Any, signature: TensorSignature) -> list[str]:
+    if not isinstance(given, np.ndarray):
+        return [f"{signature.name}: out must be an array, not {type(given).__name__}"]
+    problems = []
+    if given.dtype != signature.dtype:
+        problems.append(f"{signature.name}: out has dtype {given.dtype}, the model gives {signature.dtype}")
+    if given.shape != signature.shape:
+        problems.append(f"{signature.name}: out has shape {list(given.shape)}, the model gives {list(signature.shape)}")
+    if not given.flags.writeable:
+        problems.append(f"{signature.name}: out is read-only")
+    return problems
