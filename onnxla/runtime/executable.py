@@ -65,8 +65,8 @@ class Executable:
     ) -> list[Array]:
         """Run on `values`, one for each input, and return one array for each output.
 
-        `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and after
-        each step. Raises InputError that lists everything wrong with `values` and `out`; then nothing has run.
+        `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and
+        after each step. Raises InputError that lists everything wrong with `values` and `out`; then nothing has run.
         """
         inputs = self._checked_inputs(values)
         outputs = (
@@ -121,7 +121,7 @@ class Executable:
         return arrays
 
     def _targets(self, out: Sequence[Array | None], inputs: Sequence[Array]) -> list[Array]:
-        """Arrays the native code may write: those of `out` where they are dense and overlap nothing, else fresh ones."""
+        """Arrays the native code may write: those of `out` where dense and overlapping nothing, else fresh ones."""
         signatures = self.program.outputs
         if len(out) != len(signatures):
             raise InputError(f"{len(out)} arrays in out for {len(signatures)} outputs")

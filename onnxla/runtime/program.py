@@ -57,7 +57,16 @@ def dtype_of(element: str) -> np.dtype[Any]:
         return np.dtype(name)
     import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, name))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
+
+
+def element_of_dtype(dtype: np.dtype[Any]) -> str:
+    """The inverse of `dtype_of`; byte order does not count. Raises ArtifactError for other dtypes."""
+    for element, (_, name) in _ELEMENTS.items():
+        if dtype.name == name:
+            return element
+    raise ArtifactError(f"no element type for dtype {dtype}")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from `tasks*i/p` to `tasks*(i+1)/p`, and participant 0 is the caller. Each worke
     0 idle, looking at the slot    1 a job is posted    2 asleep on the slot's condition variable
 
 so a worker that has no part in a job is not disturbed by it. The caller posts with one exchange, which also tells
-whether the worker has to be woken. `pending` counts the workers still at work; bit 62 of it says that the caller sleeps.
+whether the worker has to be woken. `pending` counts the workers still at work; its bit 62 says that the caller sleeps.
 
 `busy` is taken by one caller at a time, never waited for: who finds it taken (a second thread, or a task that calls
 `onnxla_parallel_for` itself) runs all tasks alone, which gives the same result because tasks are independent.

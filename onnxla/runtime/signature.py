@@ -1,0 +1,41 @@
+"""The inputs and outputs of a compiled model as its user sees them, with symbolic dimensions by name."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from onnxla.runtime.program import TensorSignature
+
+Dimension: TypeAlias = int | str | None
+"""A size, the name of a symbolic dimension, or None where the model says nothing."""
+
+
+@dataclass(frozen=True)
+class ModelTensor:
+    """An input or output, with the attributes that onnxruntime's `get_inputs()` gives."""
+
+    name: str
+    type: str
+    """`tensor(float)`, as onnxruntime spells it."""
+    shape: list[Dimension] | None
+    """None where the model does not give the rank."""
+
+    @property
+    def is_static(self) -> bool:
+        return self.shape is not None and all(isinstance(n, int) for n in self.shape)
+
+    def __str__(self) -> str:
+        dimensions = "..." if self.shape is None else ",".join("?" if n is None else str(n) for n in self.shape)
+        return f"{self.name} {self.type}[{dimensions}]"
+
+
+@dataclass(frozen=True)
+class ModelSignature:
+    """Inputs and outputs in the model's order."""
+
+    inputs: tuple[ModelTensor, ...]
+    outputs: tuple[ModelTensor, ...]
+
+
+def model_tensor(signature: TensorSignature) -> ModelTensor:
+    """An input or output of one program as part of a model's signature."""
+    return ModelTensor(signature.name, signature.type, list(signature.shape))
