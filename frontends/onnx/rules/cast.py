@@ -1,0 +1,107 @@
+"""Cast, CastLike and BitCast: conversion between element types.
+
+Integers wrap, floats overflow to infinity, and float8 saturates unless the model says otherwise.
+Floats outside an integer type's range are undefined in ONNX; HLO's convert saturates them.
+"""
+
+import ml_dtypes
+from onnx import TensorProto
+
+from onnxla.frontends.onnx.element_types import element_of_code
+from onnxla.frontends.onnx.node_view import NodeView
+from onnxla.frontends.onnx.registry import onnx_op
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import (
+    F8E4M3FN,
+    F8E4M3FNUZ,
+    F8E5M2,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
+    F32,
+    F64,
+    U8,
+    U32,
+    ElementType,
+)
+
+SATURATING = (F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ)
+MANTISSA_BITS_OF_SINGLE = 23
+INFINITE_EXPONENT = 0xFF
+LARGEST_EXPONENT = 0xFE
+
+
+@onnx_op("Cast", until=5)
+def cast_to_named_type(node: NodeView, b: Builder) -> Instruction:
+    """Opsets 1 to 5 spell the type as a string."""
+    name = node.string("to")
+    if name not in TensorProto.DataType.keys():
+        node.unsupported(f"the data type {name} is not known")
+    return convert(node, b, node.input(0), element_of_code(TensorProto.DataType.Value(name)))
+
+
+@onnx_op("Cast", since=6)
+def cast(node: NodeView, b: Builder) -> Instruction:
+    return convert(node, b, node.input(0), element_of_code(node.int("to")))
+
+
+@onnx_op("CastLike", since=15)
+def cast_like(node: NodeView, b: Builder) -> Instruction:
+    return convert(node, b, node.input(0), node.input(1).tensor_type.element)
+
+
+@onnx_op("BitCast", since=26)
+def bit_cast(node: NodeView, b: Builder) -> Instruction:
+    x = node.input(0)
+    element = element_of_code(node.int("to"))
+    if element.bits != x.tensor_type.element.bits:
+        node.shape_error(f"{x.tensor_type.element} and {element} differ in width")
+    return b.bitcast_convert(x, x.tensor_type.with_element(element))
+
+
+def convert(node: NodeView, b: Builder, x: Instruction, element: ElementType) -> Instruction:
+    """`x` in `element`, with the node's attributes `saturate` and `round_mode`."""
+    if x.tensor_type.element is element:
+        return x
+    saturate = bool(node.int("saturate", 1))
+    if element is F8E8M0FNU:
+        return _to_power_of_two(node, b, x, node.string("round_mode", "up"), saturate)
+    if saturate and element in SATURATING:
+        x = x if x.tensor_type.element is F64 else b.convert(x, F32)
+        limit = float(ml_dtypes.finfo(element.dtype).max)
+        source = x.tensor_type.element
+        x = b.clamp(b.constant(-limit, source), x, b.constant(limit, source))
+    return b.convert(x, element)
+
+
+def _to_power_of_two(node: NodeView, b: Builder, x: Instruction, round_mode: str, saturate: bool) -> Instruction:
+    """f8e8m0fnu holds the exponent of an f32 alone, so rounding is integer arithmetic on its bits.
+
+    NaN and infinity become NaN. The sign is dropped; ONNX leaves negative numbers undefined.
+    """
+    single = b.convert(x, F32)
+    bits = b.bitcast_convert(single, single.tensor_type.with_element(U32))
+
+    def word(value: int) -> Instruction:
+        return b.full_like(bits, value)
+
+    shifted = b.binary("shift-right-logical", bits, word(MANTISSA_BITS_OF_SINGLE))
+    exponent = b.and_(shifted, word(INFINITE_EXPONENT))
+    fraction = b.and_(bits, word((1 << MANTISSA_BITS_OF_SINGLE) - 1))
+    half = word(1 << (MANTISSA_BITS_OF_SINGLE - 1))
+    match round_mode:
+        case "up":
+            up = b.compare(fraction, word(0), "GT")
+        case "nearest":
+            # A tie goes up, except from the subnormal exponent 0 to 1.
+            tie = b.and_(b.compare(fraction, half, "EQ"), b.compare(exponent, word(0), "GT"))
+            up = b.or_(b.compare(fraction, half, "GT"), tie)
+        case "down":
+            up = b.compare(bits, bits, "NE")
+        case _:
+            node.unsupported(f"round_mode={round_mode!r} is not known", "up, nearest and down are")
+    ceiling = LARGEST_EXPONENT if saturate else INFINITE_EXPONENT
+    finite = b.compare(exponent, word(INFINITE_EXPONENT), "LT")
+    rounded = b.minimum(b.add(exponent, b.convert(up, U32)), word(ceiling))
+    byte = b.convert(b.select(finite, rounded, word(INFINITE_EXPONENT)), U8)
+    return b.bitcast_convert(byte, byte.tensor_type.with_element(F8E8M0FNU))
