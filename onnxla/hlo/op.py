@@ -29,9 +29,16 @@ class Codec(Protocol):
     def parse(self, text: str, computations: dict[str, "Computation"]) -> Any: ...
 
 
-def attribute(name: str, codec: Codec, **field: Any) -> Any:
-    """A field printed as `name=<text>`; with a default it is omitted while it equals the default."""
-    return dataclasses.field(metadata={"attribute": name, "codec": codec}, **field)
+def attribute(name: str, codec: Codec, *, absent: Any = dataclasses.MISSING, **field: Any) -> Any:
+    """A field printed as `name=<text>`; the text is left out while the value is `absent` (the default, where there is one).
+
+    Fields of one class with the same name are written together, their codec takes the tuple of values.
+    """
+    unwritten = absent if absent is not dataclasses.MISSING else field.get("default", dataclasses.MISSING)
+    metadata = {"attribute": name, "codec": codec}
+    return dataclasses.field(
+        metadata=metadata if unwritten is dataclasses.MISSING else metadata | {"absent": unwritten}, **field
+    )
 
 
 def from_result(read: Callable[[Any], Any], **field: Any) -> Any:
