@@ -137,6 +137,9 @@ class Limits(_Settings):
     nodes: int = _knob(1_000_000, int, "Most nodes of a model, and instructions of an HLO text.", "ONNXLA_MAX_NODES")
     nesting: int = _knob(100, int, "Deepest nesting of subgraphs, calls and tuple types.", "ONNXLA_MAX_NESTING")
     elements: int = _knob(1 << 34, int, "Most elements of one tensor.", "ONNXLA_MAX_ELEMENTS")
+    unrolled_iterations: int = _knob(
+        64, int, "Most iterations of a loop that is written out because its shapes change.", "ONNXLA_MAX_UNROLLED"
+    )
     text_bytes: int = _knob(1 << 30, int, "Longest HLO text, in bytes.", "ONNXLA_MAX_TEXT_BYTES")
 
 

@@ -1,5 +1,6 @@
 """The value of a constant: a read-only array that hashes, and that large weights only refer to."""
 
+import hashlib
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,11 @@ class Literal:
         place = self.array.__array_interface__["data"][0]
         large = self.array.nbytes > _BY_VALUE_BYTES
         return (self.type, place if large else self.array.tobytes())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the elements in memory order, in hexadecimal: the same in every process."""
+        return hashlib.sha256(self.array.reshape(-1).view(np.uint8).data).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._key == other._key
