@@ -5,9 +5,9 @@ what it needs and nothing about protobuf.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar, overload
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, overload
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.onnx.problems import ProblemFound
@@ -16,8 +16,10 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 
-T = TypeVar("T")
 D = TypeVar("D")
+Int: TypeAlias = int
+Float: TypeAlias = float
+# The class below has methods of these names, which hide the types in its own annotations.
 
 _REQUIRED: Any = object()
 """The default of a read that must succeed."""
@@ -28,6 +30,7 @@ _FIELD_OF_TYPE = {
     AttributeProto.STRING: "s",
     AttributeProto.TENSOR: "t",
     AttributeProto.GRAPH: "g",
+    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
     AttributeProto.FLOATS: "floats",
     AttributeProto.INTS: "ints",
     AttributeProto.STRINGS: "strings",
@@ -46,6 +49,9 @@ class Host(Protocol):
     def tensor(self, tensor: TensorProto) -> Array:
         """The array of an attribute's tensor."""
 
+    def dense_tensor(self, sparse: SparseTensorProto) -> Array:
+        """The array of an attribute's sparse tensor, its zeros written out."""
+
     def import_body(
         self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Value] | None
     ) -> list[Value]:
@@ -53,6 +59,25 @@ class Host(Protocol):
 
     def captures(self, graph: GraphProto) -> dict[str, Value]:
         """The outer values that a subgraph reads, by name. Raises Poisoned where one failed."""
+
+    def problem_count(self) -> int:
+        """How many problems are noted, to take back later ones when an attempt fails."""
+
+    def forget_problems(self, count: int) -> list[Problem]:
+        """Take back, and return, the problems noted since there were `count`."""
+
+    def note_problems(self, problems: Sequence[Problem]) -> None:
+        """Note problems that belong to nodes other than the one being imported."""
+
+    def note_origin(self, stand_in: Instruction, origin: Instruction) -> None:
+        """`stand_in`, inside a body, has the value that `origin` has around it."""
+
+    def note_varying(self, parameter: Instruction, words: str) -> None:
+        """`parameter` changes with every iteration of a loop, which `words` name."""
+
+    @property
+    def unrolled_iterations(self) -> int:
+        """Most iterations of a loop that may be written out."""
 
 
 class NodeView:
@@ -77,41 +102,41 @@ class NodeView:
         return self._node.op_type
 
     @property
-    def opset(self) -> int:
+    def opset(self) -> Int:
         """The version of the operator's domain that the model (or the function around) imports."""
         return self.source.opset
 
     # Inputs and outputs
 
     @property
-    def input_count(self) -> int:
+    def input_count(self) -> Int:
         """Inputs written down, the empty ones between them included, trailing empty ones not."""
         return len(self._inputs)
 
     @property
-    def output_count(self) -> int:
+    def output_count(self) -> Int:
         """Outputs written down, the empty ones included."""
         return len(self._node.output)
 
-    def has_input(self, i: int) -> bool:
+    def has_input(self, i: Int) -> bool:
         return i < len(self._inputs) and self._inputs[i] is not None
 
-    def has_output(self, i: int) -> bool:
+    def has_output(self, i: Int) -> bool:
         """Whether output `i` is named, and so may be read."""
         return i < len(self._node.output) and self._node.output[i] != ""
 
-    def input_name(self, i: int) -> str:
+    def input_name(self, i: Int) -> str:
         """The name that the graph gives to input `i`."""
         return self._node.input[i]
 
-    def value(self, i: int) -> Value:
+    def value(self, i: Int) -> Value:
         """Input `i`, which must be there: a tensor, sequence, optional or constant string tensor."""
         value = self._inputs[i] if i < len(self._inputs) else None
         if value is None:
             self._malformed(f"input {i} is missing")
         return value
 
-    def input(self, i: int) -> Instruction:
+    def input(self, i: Int) -> Instruction:
         """Input `i`, which must be there and be a tensor."""
         value = self.value(i)
         if isinstance(value, OptionalValue) and isinstance(value.value, Instruction):
@@ -122,7 +147,7 @@ class NodeView:
             )
         return value
 
-    def optional_input(self, i: int) -> Instruction | None:
+    def optional_input(self, i: Int) -> Instruction | None:
         """Input `i`, or None where it is left out."""
         return self.input(i) if self.has_input(i) else None
 
@@ -130,7 +155,7 @@ class NodeView:
         """All inputs, each of which must be there and be a tensor."""
         return [self.input(i) for i in range(len(self._inputs))]
 
-    def sequence(self, i: int) -> SequenceValue:
+    def sequence(self, i: Int) -> SequenceValue:
         """Input `i`, which must be a sequence."""
         value = self.value(i)
         if isinstance(value, OptionalValue) and isinstance(value.value, SequenceValue):
@@ -139,7 +164,7 @@ class NodeView:
             self._malformed(f"input {self.input_name(i)} is {describe(value)}, where a sequence was expected")
         return value
 
-    def strings_constant(self, i: int) -> Array:
+    def strings_constant(self, i: Int) -> Array:
         """Input `i`, which must be a constant tensor of strings, as an array of `str` objects."""
         value = self.value(i)
         if not isinstance(value, StringConstant):
@@ -148,11 +173,11 @@ class NodeView:
 
     # Values known while compiling
 
-    def known(self, i: int) -> Array | None:
+    def known(self, i: Int) -> Array | None:
         """The value of input `i` where constant propagation knows it; None where not, or left out."""
         return self.host.known_value(self.input(i)) if self.has_input(i) else None
 
-    def constant(self, i: int) -> Array:
+    def constant(self, i: Int) -> Array:
         """The value of input `i` by constant propagation. Where it is not known a DynamicShapeError
         problem is raised with the chain to the graph inputs whose values would be needed."""
         instruction = self.input(i)
@@ -162,17 +187,17 @@ class NodeView:
             raise ProblemFound(self.host.blame(instruction, role, self.source))
         return value
 
-    def optional_constant(self, i: int) -> Array | None:
+    def optional_constant(self, i: Int) -> Array | None:
         return self.constant(i) if self.has_input(i) else None
 
-    def constant_ints(self, i: int) -> tuple[int, ...]:
+    def constant_ints(self, i: Int) -> tuple[Int, ...]:
         """`constant(i)` as Python integers, flattened. The tensor must be of an integer type."""
         value = self.constant(i)
         if value.dtype.kind not in "iu":
             self._malformed(f"input {self.input_name(i)} is {describe(self.input(i))}; integers were expected")
         return tuple(int(n) for n in value.reshape(-1))
 
-    def optional_constant_ints(self, i: int) -> tuple[int, ...] | None:
+    def optional_constant_ints(self, i: Int) -> tuple[Int, ...] | None:
         return self.constant_ints(i) if self.has_input(i) else None
 
     # Attributes
@@ -182,16 +207,16 @@ class NodeView:
         return name in self._attributes
 
     @overload
-    def int(self, name: str) -> int: ...
+    def int(self, name: str) -> Int: ...
     @overload
-    def int(self, name: str, default: D) -> int | D: ...
+    def int(self, name: str, default: D) -> Int | D: ...
     def int(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.INT, int, default)
 
     @overload
-    def float(self, name: str) -> float: ...
+    def float(self, name: str) -> Float: ...
     @overload
-    def float(self, name: str, default: D) -> float | D: ...
+    def float(self, name: str, default: D) -> Float | D: ...
     def float(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.FLOAT, float, default)
 
@@ -203,16 +228,16 @@ class NodeView:
         return self._read(name, AttributeProto.STRING, self._text, default)
 
     @overload
-    def ints(self, name: str) -> tuple["int", ...]: ...
+    def ints(self, name: str) -> tuple[Int, ...]: ...
     @overload
-    def ints(self, name: str, default: D) -> tuple["int", ...] | D: ...
+    def ints(self, name: str, default: D) -> tuple[Int, ...] | D: ...
     def ints(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.INTS, tuple, default)
 
     @overload
-    def floats(self, name: str) -> tuple["float", ...]: ...
+    def floats(self, name: str) -> tuple[Float, ...]: ...
     @overload
-    def floats(self, name: str, default: D) -> tuple["float", ...] | D: ...
+    def floats(self, name: str, default: D) -> tuple[Float, ...] | D: ...
     def floats(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.FLOATS, tuple, default)
 
@@ -227,11 +252,15 @@ class NodeView:
         """A tensor attribute as an array, or None where it is not written down."""
         return self._read(name, AttributeProto.TENSOR, self.host.tensor, None)
 
+    def sparse_tensor(self, name: str) -> Array:
+        """A sparse tensor attribute, which must be there, as a dense array."""
+        return self._read(name, AttributeProto.SPARSE_TENSOR, self.host.dense_tensor, _REQUIRED)
+
     def graph(self, name: str) -> GraphProto:
         """A subgraph attribute, which must be there."""
         return self._read(name, AttributeProto.GRAPH, lambda g: g, _REQUIRED)
 
-    def _read(self, name: str, kind: int, convert: Any, default: Any) -> Any:
+    def _read(self, name: str, kind: Int, convert: Any, default: Any) -> Any:
         attribute = self._attributes.get(name)
         if attribute is None:
             if default is _REQUIRED:
@@ -279,9 +308,12 @@ class NodeView:
         """Shapes or element types do not fit together."""
         self._stop(ShapeError, cause, hint)
 
-    def dynamic_shape(self, cause: str, hint: str = "") -> NoReturn:
-        """The shape of an output depends on data."""
-        self._stop(DynamicShapeError, cause, hint)
+    def dynamic_shape(self, cause: str, hint: str = "", *, data: Int | None = None) -> NoReturn:
+        """The shape of an output depends on data: on input `data`, whose chain to the graph inputs is told."""
+        details = self.details()
+        if data is not None:
+            details += self.host.blame(self.input(data), "", self.source).details
+        raise ProblemFound(Problem(DynamicShapeError, cause, self.source, details, hint))
 
     def _malformed(self, cause: str) -> NoReturn:
         self._stop(CompileError, f"{self.op_type}: {cause}", "")

@@ -1,0 +1,264 @@
+"""Walk the nodes of one graph, body or function in order and call each node's rule.
+
+A node that fails gives poisoned outputs; nodes that read poison are skipped, so that the report lists
+root causes only, and all of them.
+"""
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
+
+from onnxla.errors import (
+    CompileError,
+    HloError,
+    OnnxlaError,
+    Problem,
+    ResourceLimitError,
+    ShapeError,
+    SourceNode,
+    UnsupportedOpError,
+)
+from onnxla.frontends.onnx.dependence import blame
+from onnxla.frontends.onnx.functions import FunctionCall, local_call, standard_call
+from onnxla.frontends.onnx.node_view import NodeView
+from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
+from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
+from onnxla.frontends.onnx.session import Session, attributes_of
+from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
+from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value, describe
+from onnxla.frontends.onnx.weights import dense_array
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.literal import Literal
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import Array
+
+
+class Poison:
+    """Stands for a value that could not be imported."""
+
+
+POISON = Poison()
+Binding: TypeAlias = Value | Poison | None
+"""What a name is bound to; None is an input that a function's caller left out."""
+
+
+class GraphImporter:
+    """One graph being imported into one builder. Also what its node views ask (`node_view.Host`)."""
+
+    def __init__(
+        self,
+        session: Session,
+        builder: Builder,
+        opsets: Mapping[str, int],
+        values: ChainMap[str, Binding],
+        *,
+        attributes: Mapping[str, AttributeProto] | None = None,
+        path: str = "",
+        calls: tuple[tuple[str, ...], ...] = (),
+        depth: int = 0,
+    ) -> None:
+        if depth > session.limits.nesting:
+            raise ResourceLimitError(f"subgraphs and functions are nested deeper than {session.limits.nesting}")
+        self.session = session
+        self.builder = builder
+        self.opsets = opsets
+        self.values = values
+        self._attributes = attributes or {}
+        self._path = path
+        self._calls = calls
+        self._depth = depth
+
+    # Names
+
+    def bind_constant(self, name: str, array: Array) -> None:
+        """Bind `name` to a constant: an HLO literal that views `array`, or a constant of strings."""
+        if array.dtype == object:
+            self.values[name] = StringConstant(array)
+        else:
+            self.values[name] = self.builder.literal(Literal(array, name))
+
+    def bind_initializers(self, graph: GraphProto, skipped: Iterable[str] = ()) -> None:
+        """Bind the initializers of a subgraph (the main graph's large ones come from the file)."""
+        main = graph is self.session.model.proto.graph
+        leave_out = set(skipped)
+        for position, tensor in enumerate(graph.initializer):
+            if tensor.name not in leave_out:
+                model = self.session.model
+                self.bind_constant(tensor.name, model.initializer(position) if main else model.tensor(tensor))
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name not in leave_out:
+                self.bind_constant(sparse.values.name, dense_array(sparse, self.session.model.folder))
+
+    def outputs(self, names: Iterable[str]) -> list[Value]:
+        """The values of `names`. Raises Poisoned where one failed."""
+        found: list[Value] = []
+        for name in names:
+            value = self.values.get(name)
+            if isinstance(value, Poison):
+                raise Poisoned
+            if value is None:
+                raise CompileError(f"the output {name!r} has no value: it is an input that was left out")
+            found.append(value)
+        return found
+
+    # Nodes
+
+    def run(self, nodes: Sequence[NodeProto], outputs: Iterable[str]) -> None:
+        """Import the nodes that `outputs` need, each after those it reads from."""
+        for index, node in live_nodes(in_order(nodes), outputs):
+            self.session.count_node(node)
+            self._import_node(index, node)
+
+    def _import_node(self, index: int, node: NodeProto) -> None:
+        domain = normal_domain(node.domain)
+        # A domain the model forgot to import counts as version 1, as in onnxruntime.
+        opset = self.opsets.get(domain, 1)
+        name = self._path + node_name(node, index)
+        source = SourceNode(name, qualified_name(node.op_type, domain), index, opset)
+        inputs: list[Value | None] = []
+        results: Sequence[Binding] = (POISON,) * len(node.output)
+        try:
+            for input_name in node.input:
+                value = self.values.get(input_name) if input_name else None
+                if isinstance(value, Poison):
+                    raise Poisoned
+                inputs.append(value)
+            while inputs and inputs[-1] is None:
+                inputs.pop()
+            view = NodeView(node, source, inputs, attributes_of(node, self._attributes), self)
+            with self.builder.at(source):
+                results = self._results(view, self._apply(view, node, domain, inputs))
+        except Poisoned:
+            pass
+        except ProblemFound as found:
+            self.session.problems.append(found.problem)
+        except HloError as error:
+            self._note(ShapeError, f"{node.op_type}: {error}", source, view)
+        except (ResourceLimitError, MemoryError, RecursionError):
+            raise
+        except OnnxlaError as error:
+            self._note(CompileError, f"{node.op_type}: {error}", source, view)
+        except Exception as error:  # a malformed node may surprise a rule in any way
+            cause = f"the import rule of {node.op_type} failed with {type(error).__name__}: {error}"
+            self._note(CompileError, cause, source, view, "if ONNX's checker accepts the model, this is onnxla's fault")
+        for output_name, result in zip(node.output, results, strict=False):
+            if output_name:
+                if isinstance(result, Instruction) and not result.name:
+                    result.name = output_name
+                self.values[output_name] = result
+
+    def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView, hint: str = "") -> None:
+        self.session.problems.append(Problem(kind, cause, source, view.details(), hint))
+
+    def _apply(self, view: NodeView, node: NodeProto, domain: str, inputs: Sequence[Value | None]) -> RuleResult:
+        """The node's outputs by a model-local function, a rule, or the standard's function body."""
+        attributes = attributes_of(node, self._attributes)
+        local = self.session.functions.get((domain, node.op_type, node.overload))
+        if local is not None:
+            return self._call(view, local_call(local, node, attributes), inputs)
+        try:
+            rule = lookup(node.op_type, domain, view.opset)
+        except NoRule as error:
+            call = standard_call(node, attributes, view.opset, inputs)
+            if call is None:
+                raise ProblemFound(Problem(UnsupportedOpError, str(error), view.source, view.details())) from None
+            return self._call(view, call, inputs)
+        return rule(view, self.builder)
+
+    def _results(self, view: NodeView, result: RuleResult) -> Sequence[Binding]:
+        single = isinstance(result, (Instruction, SequenceValue, OptionalValue, StringConstant))
+        results: Sequence[Value | None] = [result] if single else list(result)  # type: ignore[list-item,arg-type]
+        for i in range(view.output_count):
+            if view.has_output(i) and (i >= len(results) or results[i] is None):
+                view.unsupported(f"output {i} of {view.op_type} is not made")
+        for value in results:
+            if isinstance(value, Instruction) and value.tensor_type.size > self.session.limits.elements:
+                raise ResourceLimitError(
+                    f"{view.source} gives {describe(value)}; Limits(elements=...) allows {self.session.limits.elements}"
+                )
+        return results
+
+    # Functions and subgraphs
+
+    def _call(self, view: NodeView, call: FunctionCall, inputs: Sequence[Value | None]) -> Sequence[Value]:
+        if call.key in self._calls:
+            raise CompileError(f"the function {'.'.join(call.key)} calls itself")
+        arguments: dict[str, Binding] = {name: None for name in call.body.input}
+        arguments.update(zip(call.body.input, inputs, strict=False))
+        inner = GraphImporter(
+            self.session,
+            self.builder,
+            {**self.opsets, **call.opsets},
+            ChainMap(arguments),
+            attributes=call.attributes,
+            path=f"{view.source.name}/",
+            calls=(*self._calls, call.key),
+            depth=self._depth + 1,
+        )
+        inner.run(call.body.node, call.body.output)
+        wanted = [name if view.has_output(i) else "" for i, name in enumerate(call.body.output)]
+        return [inner.outputs([name])[0] if name else None for name in wanted]  # type: ignore[misc]
+
+    def import_body(
+        self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Value] | None
+    ) -> list[Value]:
+        outer = self.values if captured is None else ChainMap[str, Binding](dict(captured))
+        inner = GraphImporter(
+            self.session,
+            builder,
+            self.opsets,
+            outer.new_child(),
+            attributes=self._attributes,
+            path=f"{builder.source.name}/" if builder.source else self._path,
+            calls=self._calls,
+            depth=self._depth + 1,
+        )
+        inputs = [i.name for i in graph.input]
+        if len(arguments) != len(inputs):
+            raise CompileError(f"the subgraph has {len(inputs)} inputs; {len(arguments)} were expected")
+        inner.bind_initializers(graph, inputs)
+        inner.values.update(zip(inputs, arguments, strict=True))
+        outputs = [o.name for o in graph.output]
+        inner.run(graph.node, outputs)
+        return inner.outputs(outputs)
+
+    def captures(self, graph: GraphProto) -> dict[str, Value]:
+        names = [name for name in free_names(graph) if self.values.get(name) is not None]
+        return dict(zip(names, self.outputs(names), strict=True))
+
+    # What rules ask (see node_view.Host)
+
+    def problem_count(self) -> int:
+        return len(self.session.problems)
+
+    def forget_problems(self, count: int) -> list[Problem]:
+        forgotten = self.session.problems[count:]
+        del self.session.problems[count:]
+        return forgotten
+
+    def note_problems(self, problems: Sequence[Problem]) -> None:
+        self.session.problems.extend(problems)
+
+    def note_origin(self, stand_in: Instruction, origin: Instruction) -> None:
+        self.session.origins[stand_in] = origin
+
+    def note_varying(self, parameter: Instruction, words: str) -> None:
+        self.session.varying[parameter] = words
+
+    @property
+    def unrolled_iterations(self) -> int:
+        return self.session.limits.unrolled_iterations
+
+    def known_value(self, instruction: Instruction) -> Array | None:
+        return self.session.evaluator.value(instruction)
+
+    def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
+        return blame(self.session, instruction, role, source)
+
+    def tensor(self, tensor: TensorProto) -> Array:
+        return self.session.model.tensor(tensor)
+
+    def dense_tensor(self, sparse: SparseTensorProto) -> Array:
+        return dense_array(sparse, self.session.model.folder)

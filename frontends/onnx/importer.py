@@ -1,0 +1,196 @@
+"""`import_model`: an ONNX model to an HLO module with static shapes, or all reasons why not.
+
+read (model_file) -> check (structure) -> bind shapes (signature) -> walk (graph_importer) -> module
+"""
+
+import os
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from onnxla.config import CompileOptions, Limits
+from onnxla.errors import (
+    CompileError,
+    InternalError,
+    Problem,
+    ResourceLimitError,
+    ShapeError,
+    UnsupportedOpError,
+    raise_problems,
+)
+from onnxla.frontends.onnx import rules
+from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
+from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
+from onnxla.frontends.onnx.session import Session
+from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs, signature_of
+from onnxla.frontends.onnx.structure import check_structure
+from onnxla.frontends.onnx.values import SequenceValue, describe
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Computation, Instruction, Module
+from onnxla.hlo.types import Array
+
+rules.load()
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """The module and its interface: parameter i of the entry is `inputs[i]`, element i of its root `outputs[i]`."""
+
+    module: Module
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """What an import found: the model, or the problems."""
+
+    model: ImportedModel | None
+    problems: tuple[Problem, ...]
+
+
+def import_model(
+    source: ModelSource,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    options: CompileOptions | None = None,
+    limits: Limits | None = None,
+) -> ImportedModel:
+    """Import a model from a path, bytes, a ModelProto or an OnnxModel.
+
+    `shapes` gives whole input shapes, `dims` sizes of symbolic dimensions; `constants` replaces inputs
+    by values, which also overrides the initializers that are inputs. `folder` is where the external
+    data of an in-memory model lies.
+
+    Raises ModelFormatError for what is not a valid model, UnboundDimensionsError while dimensions have
+    no size, and otherwise one CompileError with every problem of the model.
+    """
+    model = read_model(source, folder=folder)
+    result = try_import(model, shapes=shapes, dims=dims, constants=constants, options=options, limits=limits)
+    raise_problems(result.problems)
+    assert result.model is not None
+    return result.model
+
+
+def try_import(
+    model: OnnxModel,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    options: CompileOptions | None = None,
+    limits: Limits | None = None,
+) -> ImportResult:
+    """As `import_model`, returning the problems of nodes instead of raising them."""
+    limits = limits or Limits()
+    if len(model.proto.graph.node) > limits.nodes:
+        raise ResourceLimitError(f"the model has {len(model.proto.graph.node)} nodes; the limit is {limits.nodes}")
+    check_structure(model)
+    _require_known_opset(model)
+    session = Session(model, options or CompileOptions(), limits)
+    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    signature = signature_of(model)
+    inputs = bind_inputs(signature.inputs, shapes or {}, dims or {}, values, (d.name for d in signature.defaults))
+    builder = Builder("main")
+    graph = GraphImporter(session, builder, model.opsets, ChainMap[str, Binding]({}))
+    _bind_constants(graph, (*signature.inputs, *signature.defaults), values)
+    _bind_parameters(graph, inputs, session)
+    if session.problems:
+        return ImportResult(None, tuple(session.problems))
+    proto = model.proto.graph
+    graph.bind_initializers(proto, values)
+    graph.run(proto.node, [o.name for o in proto.output])
+    outputs = _outputs(graph, session, signature.outputs)
+    if session.problems:
+        return ImportResult(None, tuple(session.problems))
+    computation = builder.build(builder.tuple(*(value for _, value in outputs)))
+    return ImportResult(_imported(model, computation, inputs, outputs), ())
+
+
+def _require_known_opset(model: OnnxModel) -> None:
+    opset = model.opsets.get("", 1)
+    if opset > NEWEST_OPSET or opset < 1:
+        raise UnsupportedOpError(
+            [Problem(UnsupportedOpError, f"opset {opset} of ai.onnx is not known; versions 1 to {NEWEST_OPSET} are")]
+        )
+
+
+def _bind_constants(graph: GraphImporter, specs: Sequence[TensorSpec], constants: Mapping[str, Array]) -> None:
+    """Bind the inputs whose values are given, which must have the declared type."""
+    by_name = {s.name: s for s in specs}
+    for name, value in constants.items():
+        spec = by_name[name]
+        strings = value.dtype.kind in "OSU"
+        if strings and spec.onnx_type == "tensor(string)":
+            graph.bind_constant(name, value.astype(str).astype(object))
+        elif spec.element is not None and value.dtype == spec.element.dtype:
+            graph.bind_constant(name, value)
+        else:
+            cause = f"the constant given for {name} is {value.dtype}; the model wants {spec.onnx_type}"
+            graph.session.problems.append(Problem(ShapeError, cause))
+
+
+def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session: Session) -> None:
+    """One parameter of the entry for each input. Inputs that are not tensors of numbers are problems."""
+    for spec in inputs:
+        if spec.element is None:
+            session.problems.append(
+                Problem(
+                    UnsupportedOpError,
+                    f"the input {spec.name} is {spec.onnx_type}; only tensors of numbers can be inputs",
+                    hint=f'give its value while compiling: constants={{"{spec.name}": ...}}'
+                    if spec.onnx_type == "tensor(string)"
+                    else "",
+                    needs_constants=(spec.name,) if spec.onnx_type == "tensor(string)" else (),
+                )
+            )
+            continue
+        if spec.type.size > session.limits.elements:
+            raise ResourceLimitError(f"the input {spec} has more than {session.limits.elements} elements")
+        parameter = graph.builder.parameter(spec.type, spec.name)
+        session.input_names[parameter] = spec.name
+        graph.values[spec.name] = parameter
+
+
+def _outputs(
+    graph: GraphImporter, session: Session, declared: Sequence[TensorSpec]
+) -> list[tuple[TensorSpec, Instruction]]:
+    """The outputs of the main graph with their types; what cannot be an output is noted as a problem."""
+    found: list[tuple[TensorSpec, Instruction]] = []
+    poisoned = False
+    for spec in declared:
+        value = graph.values.get(spec.name)
+        if value is None or isinstance(value, Poison):
+            poisoned = True
+        elif isinstance(value, Instruction):
+            element, shape = value.tensor_type.element, value.shape
+            if spec.element is not None and spec.element is not element:
+                cause = f"the output {spec.name} is declared {spec.element} and computed as {element}"
+                session.problems.append(Problem(ShapeError, cause, value.source))
+            found.append((TensorSpec(spec.name, element, shape, spec.onnx_type), value))
+        else:
+            kind = "sequence" if isinstance(value, SequenceValue) else describe(value)
+            cause = f"the output {spec.name} is a {kind}; only tensors of numbers can be outputs"
+            session.problems.append(Problem(UnsupportedOpError, cause))
+    if poisoned and not session.problems:
+        raise InternalError("an output has no value and no problem was noted")
+    return found
+
+
+def _imported(
+    model: OnnxModel,
+    entry: Computation,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[tuple[TensorSpec, Instruction]],
+) -> ImportedModel:
+    module = Module(model.proto.graph.name or model.name, entry)
+    return ImportedModel(module, tuple(inputs), tuple(spec for spec, _ in outputs))
+
+
+__all__ = ["CompileError", "ImportResult", "ImportedModel", "import_model", "try_import"]
