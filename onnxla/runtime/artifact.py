@@ -4,7 +4,7 @@
     code/<triple>/<k>.o       object code; code/<triple>/thread_pool.o is the thread pool
     weights/<k>.bin           packed weights, read in place
     constants/<k>.bin         values of inputs that a program was made for
-    hlo/<program>/<stage>.hlo texts
+    texts/<program>/<stage>   HLO and the plan, read only when asked for
 
 Entries are stored, not compressed, and start at multiples of 4096 bytes. The same model gives the same bytes. Equal
 sections are stored once. The digest of the manifest stands in the comment of the zip file, so a changed byte anywhere
@@ -166,8 +166,8 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
             [name, element_of_dtype(value.dtype), list(value.shape), sections.add("constants", ".bin", value.tobytes())]
             for name, value in sorted(program.constants.items())
         ],
-        "hlo": {
-            stage: sections.add_named(f"hlo/{index}/{stage}.hlo", text.encode()) for stage, text in program.hlo.items()
+        "texts": {
+            stage: sections.add_named(f"texts/{index}/{stage}", text.encode()) for stage, text in program.texts.items()
         },
         "arena_bytes": program.arena_bytes,
         "intermediate_bytes": program.intermediate_bytes,
@@ -275,7 +275,7 @@ class _Reader:
             thread_pool=bytes(self.section(stored["thread_pool"])),
             weights=weights,
             constants=constants,
-            hlo=_Texts(self, _typed(stored["hlo"], dict)),
+            texts=_Texts(self, _typed(stored["texts"], dict)),
             arena_bytes=_count(stored["arena_bytes"]),
             intermediate_bytes=_count(stored["intermediate_bytes"]),
             kernel_count=_count(stored["kernel_count"]),

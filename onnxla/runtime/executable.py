@@ -109,7 +109,7 @@ class Executable:
                 arrays.append(value if flags.c_contiguous and flags.aligned else np.array(value, dtype, order="C"))
                 continue
             try:
-                array = native_array(value, signature)
+                array = native_array(value, signature.name, dtype)
             except InputError as error:
                 problems.append(str(error))
                 continue
@@ -139,27 +139,25 @@ class Executable:
         return targets
 
 
-def native_array(value: Any, signature: TensorSignature) -> Array:
-    """`value` as a dense array of the input's dtype, in this machine's byte order; its shape is not looked at.
+def native_array(value: Any, name: str, dtype: np.dtype[Any]) -> Array:
+    """`value` as a dense array of `dtype`, in this machine's byte order; `name` is for the message.
 
     Arrays must have the dtype already; Python numbers and lists are converted where nothing but precision is lost;
     objects with `__dlpack__` are taken without a copy where they are dense. Raises InputError.
     """
-    dtype = signature.dtype
     try:
         if isinstance(value, (bool, int, float, complex, list, tuple)):
-            plain = np.asarray(value)
-            if np.can_cast(plain.dtype, dtype, "same_kind"):
+            array = np.asarray(value)
+            if np.can_cast(array.dtype, dtype, "same_kind"):
                 return np.array(value, dtype)
-            array = plain
         elif not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
             array = np.from_dlpack(value)
         else:
             array = np.asarray(value)
     except Exception as error:
-        raise InputError(f"{signature.name}: {type(value).__name__} is not an array: {error}") from error
+        raise InputError(f"{name}: {type(value).__name__} is not an array: {error}") from error
     if array.dtype.newbyteorder("=") != dtype:
-        raise InputError(f"{signature.name}: dtype {array.dtype}, the model takes {dtype}")
+        raise InputError(f"{name}: dtype {array.dtype}, the model takes {dtype}")
     return np.require(array, dtype, ["C", "A"])
 
 

@@ -104,6 +104,11 @@ def onnx_type(element: str) -> str:
     return f"tensor({_ELEMENTS[element][0]})"
 
 
+def dtype_of_onnx_type(text: str) -> np.dtype[Any] | None:
+    """The dtype of `tensor(float)`; None for a type whose values are not tensors of numbers."""
+    return next((dtype_of(e) for e in _ELEMENTS if onnx_type(e) == text), None)
+
+
 @dataclass(frozen=True)
 class Step:
     """One step of the plan, a row of the profile."""
@@ -142,5 +147,5 @@ class Program:
     intermediate_bytes: int = 0
     """Sum of the sizes of all intermediate values, for comparison with the arena."""
     kernel_count: int = 0
-    hlo: Mapping[str, str] = field(default_factory=dict)
-    """Texts by stage: `hlo` as imported, `optimized_hlo` as compiled."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """What the compiler made on the way, by stage: `hlo` as imported, `optimized_hlo`, `plan`, ..."""

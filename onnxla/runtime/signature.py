@@ -1,9 +1,11 @@
 """The inputs and outputs of a compiled model as its user sees them, with symbolic dimensions by name."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from onnxla.runtime.program import TensorSignature
+import numpy as np
+
+from onnxla.runtime.program import TensorSignature, dtype_of_onnx_type
 
 Dimension: TypeAlias = int | str | None
 """A size, the name of a symbolic dimension, or None where the model says nothing."""
@@ -20,8 +22,21 @@ class ModelTensor:
     """None where the model does not give the rank."""
 
     @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The dtype of its arrays; None for strings and for what is not a tensor."""
+        return dtype_of_onnx_type(self.type)
+
+    @property
     def is_static(self) -> bool:
         return self.shape is not None and all(isinstance(n, int) for n in self.shape)
+
+    def mismatch(self, shape: tuple[int, ...]) -> str:
+        """Why an array of `shape` cannot be this value; empty where it can."""
+        fits = self.shape is None or (
+            len(shape) == len(self.shape)
+            and all(size == n or not isinstance(n, int) for size, n in zip(shape, self.shape, strict=True))
+        )
+        return "" if fits else f"{self.name}: shape {list(shape)}, the model takes {self}"
 
     def __str__(self) -> str:
         dimensions = "..." if self.shape is None else ",".join("?" if n is None else str(n) for n in self.shape)

@@ -137,7 +137,7 @@ def scale_and_add(rows: int, weights: Array | None = None, constants: Mapping[st
         constants=constants or {},
         intermediate_bytes=count * 4,
         kernel_count=2,
-        hlo={"hlo": "HloModule hand_written\n"},
+        texts={"hlo": "HloModule hand_written\n"},
     )
 
 

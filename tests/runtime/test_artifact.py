@@ -47,7 +47,7 @@ def test_round_trip(written: Path) -> None:
     assert stored.signature == original.signature
     assert stored.about == original.about
     assert stored.programs[0].steps == original.programs[0].steps
-    assert dict(stored.programs[0].hlo) == original.programs[0].hlo
+    assert dict(stored.programs[0].texts) == original.programs[0].texts
 
 
 def test_the_same_model_gives_the_same_bytes(written: Path, tmp_path: Path) -> None:

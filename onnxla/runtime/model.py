@@ -1,0 +1,283 @@
+"""`CompiledModel`: what `compile()` and `load_compiled()` return, used as onnxruntime's InferenceSession is.
+
+It holds one executable for each specialisation: a set of input shapes, and of values where the code depends on them.
+A model whose shapes were left open compiles a specialisation when `run` first meets its shapes, and keeps those used
+last, within a bound.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from onnxla.config import RuntimeSettings
+from onnxla.errors import ArtifactError, InputError
+from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.executable import Executable, native_array
+from onnxla.runtime.profiler import Memory, Profile, ProfileRow, memory_of
+from onnxla.runtime.program import Array, Program
+from onnxla.runtime.report import CompileReport
+from onnxla.runtime.signature import ModelSignature, ModelTensor
+from onnxla.runtime.thread_pool import default_threads
+
+Specialise: TypeAlias = Callable[[Mapping[str, Array]], Program]
+"""Compiles the model for the shapes of the arrays, and for the values of those that decide shapes."""
+Out: TypeAlias = Mapping[str, Array] | Sequence[Array | None] | None
+
+
+class CompiledModel:
+    """A compiled model. Any number of threads may call it at once; results do not depend on their number."""
+
+    def __init__(
+        self,
+        signature: ModelSignature,
+        programs: Sequence[Program],
+        *,
+        specialise: Specialise | None = None,
+        num_threads: int | None = None,
+        about: Mapping[str, Any] | None = None,
+        report: CompileReport | None = None,
+    ) -> None:
+        if num_threads is not None and num_threads < 1:
+            raise InputError(f"num_threads={num_threads}: at least 1 is needed")
+        self._signature = signature
+        self._input_names = [t.name for t in signature.inputs]
+        self._output_names = [t.name for t in signature.outputs]
+        self._output_index = {name: k for k, name in enumerate(self._output_names)}
+        self._specialise = specialise
+        self._executables = [Executable(p) for p in programs]
+        """Those used last come first. The list is replaced, never changed, so readers need no lock."""
+        self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
+        self._compiling = threading.Lock()
+        self._about = dict(about or {})
+        self.report = report
+        """What compiling did; None for a model that was loaded."""
+        self.num_threads = num_threads or default_threads()
+        """Most threads that one run uses."""
+
+    # Running
+
+    def get_inputs(self) -> list[ModelTensor]:
+        """The inputs in the model's order, with `.name`, `.shape` and `.type`."""
+        return list(self._signature.inputs)
+
+    def get_outputs(self) -> list[ModelTensor]:
+        """The outputs in the model's order, with `.name`, `.shape` and `.type`."""
+        return list(self._signature.outputs)
+
+    def run(self, output_names: Iterable[str] | None, feeds: Mapping[str, Any], *, out: Out = None) -> list[Array]:
+        """Run on arrays by input name and return the outputs named (all for None), as fresh arrays.
+
+        `out` gives arrays that receive results, by name or in the order of the results. Raises InputError that lists
+        all that is wrong with the arguments, before anything runs.
+        """
+        values = self._by_position(feeds)
+        if output_names is None:
+            names: Sequence[str] = self._output_names
+        else:
+            names = list(output_names)
+            self._require_outputs(names)
+        if out is None:
+            results = self._run(values, None)
+        else:
+            results = self._run(values, self._out_by_position(names, out))
+        return results if output_names is None else [results[self._output_index[name]] for name in names]
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run on arrays by position or name; returns one array, or a tuple where the model has several outputs."""
+        if len(arrays) > len(self._input_names):
+            raise InputError(
+                f"{len(arrays)} arrays for {len(self._input_names)} inputs: {', '.join(self._input_names)}"
+            )
+        feeds = dict(zip(self._input_names, arrays, strict=False))
+        twice = sorted(feeds.keys() & named.keys())
+        if twice:
+            raise InputError(f"given by position and by name: {', '.join(twice)}")
+        results = self.run(None, {**feeds, **named})
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def profile(self, feeds: Mapping[str, Any], *, runs: int = 3) -> Profile:
+        """Run `runs` times and return the times of the fastest run, step by step."""
+        executable, values = self._prepare(self._by_position(feeds))
+        steps = executable.program.steps
+        clock = np.zeros((max(runs, 1), len(steps) + 1), np.int64)
+        for row in clock:
+            executable.run(values, self.num_threads, profile=row)
+        fastest = np.diff(clock[(clock[:, -1] - clock[:, 0]).argmin()])
+        return Profile(tuple(ProfileRow(s, int(t) / 1e9) for s, t in zip(steps, fastest, strict=True)))
+
+    # Looking inside
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The specialisations, those used last first."""
+        return tuple(e.program for e in self._executables)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """Facts about how it was compiled: onnxla's version, the model's digest, options."""
+        return self._about
+
+    def hlo(self, stage: str = "hlo") -> str:
+        """The text of a stage: `hlo` as imported, `optimized_hlo` as compiled, or another of `stages()`."""
+        texts = self._latest().texts
+        if stage not in texts:
+            raise InputError(f"no stage {stage!r}; there are {', '.join(texts)}")
+        return texts[stage]
+
+    def stages(self) -> list[str]:
+        """The names that `hlo()` takes."""
+        return list(self._latest().texts)
+
+    def memory(self) -> Memory:
+        """The memory that the specialisation used last needs."""
+        return memory_of(self._latest())
+
+    def release_memory(self) -> None:
+        """Give the arenas of runs that have ended back to the system."""
+        for executable in self._executables:
+            executable.release_memory()
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the artifact, with every specialisation there is; returns its size in bytes. Raises ArtifactError."""
+        self._latest()
+        ordered = sorted(self.programs, key=_shape_key)
+        return write_artifact(path, Artifact(self._signature, tuple(ordered), self._about))
+
+    # Inside
+
+    def _latest(self) -> Program:
+        if not self._executables:
+            raise ArtifactError("nothing is compiled yet: run the model once, or give shapes when compiling")
+        return self._executables[0].program
+
+    def _by_position(self, feeds: Mapping[str, Any]) -> list[Any]:
+        names = self._input_names
+        if len(feeds) == len(names):
+            try:
+                return [feeds[name] for name in names]
+            except KeyError:
+                pass
+        missing = [n for n in names if n not in feeds]
+        unknown = [str(n) for n in feeds if n not in names]
+        problems = [f"missing inputs: {', '.join(missing)}"] if missing else []
+        problems += [f"not inputs of the model: {', '.join(unknown)}"] if unknown else []
+        raise InputError(
+            "\n".join([*problems, f"the model takes {', '.join(map(str, self._signature.inputs)) or 'none'}"])
+        )
+
+    def _require_outputs(self, names: Iterable[str]) -> None:
+        unknown = [str(n) for n in names if n not in self._output_index]
+        if unknown:
+            raise InputError(
+                f"not outputs of the model: {', '.join(unknown)}; it gives {', '.join(self._output_names)}"
+            )
+
+    def _out_by_position(self, names: Sequence[str], out: Mapping[str, Array] | Sequence[Array | None]) -> list[Any]:
+        """`out` as one entry for each output of the model."""
+        if not isinstance(out, Mapping):
+            if len(out) != len(names):
+                raise InputError(f"{len(out)} arrays in out for {len(names)} results")
+            out = {name: array for name, array in zip(names, out, strict=True) if array is not None}
+        self._require_outputs(out)
+        return [out.get(name) for name in self._output_names]
+
+    def _run(self, values: list[Any], out: list[Any] | None) -> list[Array]:
+        executables = self._executables
+        if len(executables) == 1 and self._specialise is None and not executables[0].program.constants:
+            return executables[0].run(values, self.num_threads, out)
+        executable, chosen = self._prepare(values)
+        return executable.run(chosen, self.num_threads, out)
+
+    def _prepare(self, values: Sequence[Any]) -> tuple[Executable, list[Array]]:
+        """The executable for the shapes (and values) of the inputs, and the arrays that it takes."""
+        arrays = self._arrays(values)
+        executable = self._find(arrays) or self._compile(arrays)
+        return executable, [arrays[t.name] for t in executable.program.inputs]
+
+    def _arrays(self, values: Sequence[Any]) -> dict[str, Array]:
+        """The inputs as arrays of the declared dtypes that fit the declared shapes. Raises InputError."""
+        arrays: dict[str, Array] = {}
+        problems: list[str] = []
+        for tensor, value in zip(self._signature.inputs, values, strict=True):
+            try:
+                dtype = tensor.dtype
+                array = np.asarray(value) if dtype is None else native_array(value, tensor.name, dtype)
+            except InputError as error:
+                problems.append(str(error))
+                continue
+            arrays[tensor.name] = array
+            problems += filter(None, [tensor.mismatch(array.shape)])
+        if problems:
+            raise InputError("\n".join(problems))
+        return arrays
+
+    def _find(self, arrays: Mapping[str, Array]) -> Executable | None:
+        executables = self._executables
+        for position, executable in enumerate(executables):
+            if _fits(executable.program, arrays):
+                if position:
+                    self._put_first(executable)
+                return executable
+        return None
+
+    def _put_first(self, executable: Executable) -> None:
+        self._executables = [executable, *(e for e in self._executables if e is not executable)][: self._bound]
+
+    def _compile(self, arrays: Mapping[str, Array]) -> Executable:
+        if self._specialise is None:
+            raise InputError(self._no_such_specialisation(arrays))
+        with self._compiling:
+            found = self._find(arrays)
+            if found is None:
+                found = Executable(self._specialise(arrays))
+                self._put_first(found)
+            return found
+
+    def _no_such_specialisation(self, arrays: Mapping[str, Array]) -> str:
+        given = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
+        known = [_describe(program) for program in sorted(self.programs, key=_shape_key)]
+        return "\n".join([f"no code for {given}", *(f"  there is code for {text}" for text in known)])
+
+
+def load_compiled(
+    path: str | os.PathLike[str], *, num_threads: int | None = None, verify_weights: bool | None = None
+) -> CompiledModel:
+    """Load an artifact. Neither onnx nor a compiler is needed; weights stay in the file, mapped read-only.
+
+    Loading runs the code in the file: load only what you would run. Raises ArtifactError for a file that is damaged,
+    foreign, of another format version, or made for another machine. `verify_weights=False` skips the weights' digest.
+    """
+    if verify_weights is None:
+        verify_weights = RuntimeSettings.from_environment().verify_weights
+    artifact = read_artifact(path, verify_weights=verify_weights)
+    return CompiledModel(artifact.signature, artifact.programs, num_threads=num_threads, about=artifact.about)
+
+
+def _fits(program: Program, arrays: Mapping[str, Array]) -> bool:
+    """Whether the program was made for the shapes of these inputs, and for these values where they count."""
+    return all(arrays[t.name].shape == t.shape for t in program.inputs) and all(
+        _same(arrays[name], value) for name, value in program.constants.items()
+    )
+
+
+def _same(a: Array, b: Array) -> bool:
+    """Equal bit for bit, so that NaN equals itself and 0.0 is not -0.0. Strings compare by value."""
+    if a.shape != b.shape:
+        return False
+    if b.dtype.kind in "OSU":
+        return bool(np.array_equal(a.astype(str), b.astype(str)))
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def _describe(program: Program) -> str:
+    parts = [f"{t.name} {list(t.shape)}" for t in program.inputs]
+    parts += [f"{name} = {np.array2string(value, threshold=8)}" for name, value in program.constants.items()]
+    return ", ".join(parts) or "no inputs"
+
+
+def _shape_key(program: Program) -> tuple[Any, ...]:
+    values = tuple((name, value.shape, value.tobytes()) for name, value in sorted(program.constants.items()))
+    return (tuple(t.shape for t in program.inputs), values)

@@ -1,0 +1,43 @@
+"""What compiling did: sizes and the time of each stage."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class CompileReport:
+    """Numbers of one program. `seconds` maps each stage to its time, in the order they ran."""
+
+    nodes: int
+    """Operators of the model."""
+    instructions: int
+    """HLO instructions of the entry after the passes."""
+    kernels: int
+    """Different kernels that were compiled."""
+    steps: int
+    """Steps of the plan: kernel calls, copies, loops and branches."""
+    arena_bytes: int
+    intermediate_bytes: int
+    """What all intermediate values would take without sharing memory."""
+    weights_bytes: int
+    code_bytes: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    from_cache: bool = False
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+    def __str__(self) -> str:
+        stages = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in self.seconds.items())
+        return "\n".join(
+            [
+                f"{self.nodes} nodes -> {self.instructions} instructions -> {self.steps} steps, {self.kernels} kernels",
+                f"arena {_size(self.arena_bytes)} (all intermediates {_size(self.intermediate_bytes)}), "
+                f"weights {_size(self.weights_bytes)}, code {_size(self.code_bytes)}",
+                f"{self.total_seconds:.2f} s: {stages}" + (" (from the cache)" if self.from_cache else ""),
+            ]
+        )
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):.1f} MB" if count >= 1 << 20 else f"{count / 1024:.1f} KB"
