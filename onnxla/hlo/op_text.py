@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from onnxla.errors import HloError
@@ -27,9 +26,17 @@ class Attribute:
     """The value where the text lacks it; MISSING where it may not."""
 
 
-@cache
-def attributes_of(cls: Any) -> tuple[Attribute, ...]:
+_ATTRIBUTES: dict[type[Op], tuple[Attribute, ...]] = {}
+
+
+def attributes_of(cls: type[Op]) -> tuple[Attribute, ...]:
     """The attributes of an operation's class that are written, in the order of its fields."""
+    if cls not in _ATTRIBUTES:
+        _ATTRIBUTES[cls] = _read_attributes(cls)
+    return _ATTRIBUTES[cls]
+
+
+def _read_attributes(cls: type[Op]) -> tuple[Attribute, ...]:
     groups: dict[str, list[dataclasses.Field[Any]]] = {}
     for field in dataclasses.fields(cls):
         if "attribute" in field.metadata:
