@@ -122,8 +122,11 @@ class RuntimeSettings(_Settings):
     spin_microseconds: int = _knob(
         50, int, "How long a thread without work looks for more before it sleeps.", "ONNXLA_SPIN_MICROSECONDS"
     )
-    verify_weights: bool = _knob(
-        True, _boolean, "Check the digest of the weights when an artifact is loaded.", "ONNXLA_VERIFY_WEIGHTS"
+    verify_weights: str = _knob(
+        "fast",
+        str,
+        "How weights are checked when an artifact is loaded: `fast` by checksum, `full` by SHA-256, `off` not at all.",
+        "ONNXLA_VERIFY_WEIGHTS",
     )
     specialisations: int = _knob(
         8, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
@@ -150,3 +153,11 @@ def table() -> str:
         for knob in settings.describe():
             rows.append(f"| `{knob.name}` | `{knob.variable}` | `{knob.default!r}` | {knob.about} |")
     return "\n".join(rows) + "\n"
+
+    def __post_init__(self) -> None:
+        if self.verify_weights not in ("fast", "full", "off"):
+            raise InputError(f"verify_weights={self.verify_weights!r}: choose 'fast', 'full' or 'off'")
+        for name in ("num_threads", "specialisations"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name}={value}: at least 1 is needed")

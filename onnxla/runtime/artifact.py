@@ -1,39 +1,44 @@
-"""The artifact: one zip file with all that a compiled model needs, mapped from disk and verified before it is used.
+"""The artifact: one file with all that a compiled model needs, mapped from disk and verified before it is used.
 
-    manifest.json             signature, programs, and the digest of every other section
+It is a zip file, so that any tool opens it. Entries are stored, not compressed, and start at multiples of 4096 bytes:
+
     code/<triple>/<k>.o       object code; code/<triple>/thread_pool.o is the thread pool
     weights/<k>.bin           packed weights, read in place
     constants/<k>.bin         values of inputs that a program was made for
     texts/<program>/<stage>   HLO and the plan, read only when asked for
+    manifest.json             signature, programs; offset, size and digest of every other section
 
-Entries are stored, not compressed, and start at multiples of 4096 bytes. The same model gives the same bytes. Equal
-sections are stored once. The digest of the manifest stands in the comment of the zip file, so a changed byte anywhere
-that matters is noticed. Digests find damage, not malice: loading an artifact runs its code, so load only files that
-you would run.
+The comment at the end of the file gives the manifest's place and digest, so reading needs no zip library and trusts no
+zip header. The same model gives the same bytes; equal sections are stored once. Digests find damage, not malice:
+loading an artifact runs its code, so load only files that you would run.
 """
 
 import json
 import mmap
 import os
-import secrets
+import re
 import struct
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from onnxla.errors import ArtifactError, OnnxlaError
-from onnxla.runtime.digest import digest_of
+from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
 from onnxla.runtime.signature import ModelSignature, ModelTensor
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 FORMAT_VERSION = 1
 PAGE = 4096
 _MANIFEST = "manifest.json"
-_COMMENT = b"onnxla artifact, manifest sha256 tree "
+_COMMENT = "onnxla artifact: manifest at {:020d} of {:020d} bytes, digest {}"
+_COMMENT_FORM = re.compile(rb"onnxla artifact: manifest at (\d{20}) of (\d{20}) bytes, digest ([0-9a-f]{64})")
+_COMMENT_SIZE = len(_COMMENT.format(0, 0, "0" * 64))
 _MAX_MANIFEST = 256 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _PADDING_HEADER = 0xD935  # the extra field that Android's zipalign introduced for the same purpose
@@ -58,7 +63,7 @@ def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
     """Write atomically: the file appears whole or not at all. Returns its size. Raises ArtifactError."""
     target = Path(path)
     try:
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
         try:
             with open(temporary, "x+b") as file:
                 _write_zip(file, artifact)
@@ -71,23 +76,22 @@ def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
     return size
 
 
-def read_artifact(path: str | os.PathLike[str], *, verify_weights: bool = True) -> Artifact:
+def read_artifact(path: str | os.PathLike[str], *, verify_weights: str = "fast") -> Artifact:
     """Map the file, verify it, and return what it holds; weights stay in the file.
 
     Raises ArtifactError for a file that is missing, damaged, foreign or of another format version.
-    `verify_weights=False` leaves the digests of the weights unchecked, which saves reading them.
+    `verify_weights`: "fast" compares checksums, "full" SHA-256 digests, "off" does not read them at all.
     """
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-            file.seek(0)
-            return _Reader(name, data, _entries(file, data), verify_weights).artifact()
+        return _Reader(data, verify_weights).artifact()
     except OSError as error:
         raise ArtifactError(f"cannot read {name}: {error.strerror or error}") from error
     except OnnxlaError as error:
         raise ArtifactError(f"{name}: {error}") from error
-    # zipfile and json raise their own kinds for hostile bytes: struct.error, KeyError, RecursionError, ...
+    # hostile bytes make json and the checks below raise many kinds: KeyError, RecursionError, ...
     except Exception as error:
         raise ArtifactError(f"{name} is not an onnxla artifact: {type(error).__name__}: {error}") from error
 
@@ -121,37 +125,46 @@ class _Sections:
 
 
 def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
+    from zipfile import ZIP_STORED, ZipFile
+
     sections = _Sections()
     programs = [_program_json(p, k, sections) for k, p in enumerate(artifact.programs)]
-    manifest = {
-        "format": "onnxla",
-        "format_version": FORMAT_VERSION,
-        "about": dict(artifact.about),
-        "signature": {
-            "inputs": [[t.name, t.type, t.shape] for t in artifact.signature.inputs],
-            "outputs": [[t.name, t.type, t.shape] for t in artifact.signature.outputs],
-        },
-        "programs": programs,
-        "sections": {n: {"size": len(d), "digest": sections.digests[n]} for n, d in sections.contents.items()},
-    }
-    text = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _add_entry(archive, file, _MANIFEST, text)
+    with ZipFile(file, "w", ZIP_STORED) as archive:
+        table = {}
         for name, data in sections.contents.items():
-            _add_entry(archive, file, name, data)
-        archive.comment = _COMMENT + digest_of(text).encode()
+            offset = _add_entry(archive, file, name, data)
+            table[name] = {"offset": offset, "size": len(data), "digest": sections.digests[name]}
+            if name.startswith("weights/"):
+                table[name]["checksum"] = checksum_of(data)
+        manifest = {
+            "format": "onnxla",
+            "format_version": FORMAT_VERSION,
+            "about": dict(artifact.about),
+            "signature": {
+                "inputs": [[t.name, t.type, t.shape] for t in artifact.signature.inputs],
+                "outputs": [[t.name, t.type, t.shape] for t in artifact.signature.outputs],
+            },
+            "programs": programs,
+            "sections": table,
+        }
+        text = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+        offset = _add_entry(archive, file, _MANIFEST, text)
+        archive.comment = _COMMENT.format(offset, len(text), digest_of(text)).encode()
 
 
-def _add_entry(archive: zipfile.ZipFile, file: IO[bytes], name: str, data: Section) -> None:
-    """Add an entry whose data start at a multiple of PAGE."""
-    info = zipfile.ZipInfo(name, _EPOCH)
+def _add_entry(archive: "ZipFile", file: IO[bytes], name: str, data: Section) -> int:
+    """Add an entry whose data start at a multiple of PAGE; returns where."""
+    from zipfile import ZipInfo
+
+    info = ZipInfo(name, _EPOCH)
     info.create_system = 3
     info.external_attr = 0o644 << 16
-    header = _LOCAL_HEADER + len(name.encode()) + _ZIP64_EXTRA
-    padding = -(file.tell() + header + 4) % PAGE
+    unpadded = file.tell() + _LOCAL_HEADER + len(name.encode()) + _ZIP64_EXTRA + 4
+    padding = -unpadded % PAGE
     info.extra = struct.pack("<HH", _PADDING_HEADER, padding) + bytes(padding)
     with archive.open(info, "w", force_zip64=True) as entry:
         entry.write(data)
+    return unpadded + padding
 
 
 def _program_json(program: Program, index: int, sections: _Sections) -> Json:
@@ -182,21 +195,6 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
 # Reading
 
 
-def _entries(file: IO[bytes], data: memoryview) -> dict[str, memoryview]:
-    """The entries of the zip file as views of the map, plus its comment under the name ''."""
-    with zipfile.ZipFile(file) as archive:
-        entries = {"": memoryview(archive.comment)}
-        for info in archive.infolist():
-            if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-                raise ArtifactError(f"entry {info.filename} is compressed")
-            name_length, extra_length = struct.unpack_from("<HH", data, info.header_offset + 26)
-            start = info.header_offset + _LOCAL_HEADER + name_length + extra_length
-            if not 0 <= start <= start + info.file_size <= len(data) or start % PAGE:
-                raise ArtifactError(f"entry {info.filename} lies outside the file or is not aligned")
-            entries[info.filename] = data[start : start + info.file_size]
-        return entries
-
-
 class _Texts(Mapping[str, str]):
     """Texts of the stages, verified and decoded when somebody reads them."""
 
@@ -217,12 +215,9 @@ class _Texts(Mapping[str, str]):
 class _Reader:
     """Checks as it reads: every field has its type, every section its digest."""
 
-    def __init__(self, name: str, data: memoryview, entries: Mapping[str, memoryview], verify_weights: bool) -> None:
-        self._name = name
+    def __init__(self, data: memoryview, verify_weights: str) -> None:
         self._data = data
-        self._entries = entries
         self._verify_weights = verify_weights
-        self._verified: set[str] = set()
         self._manifest = self._read_manifest()
         self._sections = _typed(self._manifest["sections"], dict)
 
@@ -237,25 +232,39 @@ class _Reader:
             _typed(self._manifest["about"], dict),
         )
 
-    def section(self, name: str, *, verify: bool = True) -> memoryview:
+    def section(self, name: str) -> memoryview:
         """The bytes of a section. Raises ArtifactError unless they are those that were written."""
-        expected = _typed(self._sections[name], dict)
-        data = self._entries[name]
-        if len(data) != expected["size"]:
-            raise ArtifactError(f"section {name} has {len(data)} bytes instead of {expected['size']}")
-        if verify and name not in self._verified:
-            if digest_of(data) != expected["digest"]:
-                raise ArtifactError(f"section {name} is damaged: its digest differs")
-            self._verified.add(name)
+        data = self._place(name)
+        if digest_of(data) != self._sections[name]["digest"]:
+            raise ArtifactError(f"section {name} is damaged: its digest differs")
         return data
 
+    def weights(self, name: str) -> memoryview:
+        """As `section`, checked as far as the caller wants."""
+        if self._verify_weights == "full":
+            return self.section(name)
+        data = self._place(name)
+        if self._verify_weights != "off" and checksum_of(data) != self._sections[name]["checksum"]:
+            raise ArtifactError(f"section {name} is damaged: its checksum differs")
+        return data
+
+    def _place(self, name: str) -> memoryview:
+        row = _typed(self._sections[_typed(name, str)], dict)
+        return self._range(_count(row["offset"]), _count(row["size"]))
+
+    def _range(self, offset: int, size: int) -> memoryview:
+        if offset % PAGE or offset + size > len(self._data):
+            raise ArtifactError(f"a section of {size} bytes at {offset} does not fit the file")
+        return self._data[offset : offset + size]
+
     def _read_manifest(self) -> dict[str, Json]:
-        comment, text = bytes(self._entries[""]), self._entries.get(_MANIFEST)
-        if text is None or not comment.startswith(_COMMENT):
-            raise ArtifactError("is a zip file, but not an onnxla artifact")
+        found = _COMMENT_FORM.fullmatch(self._data[-_COMMENT_SIZE:])
+        if found is None:
+            raise ArtifactError("is not an onnxla artifact, or not all of one")
+        text = self._range(int(found[1]), int(found[2]))
         if len(text) > _MAX_MANIFEST:
             raise ArtifactError(f"the manifest has {len(text)} bytes, more than {_MAX_MANIFEST}")
-        if comment != _COMMENT + digest_of(text).encode():
+        if digest_of(text) != found[3].decode():
             raise ArtifactError("the manifest is damaged: its digest differs")
         manifest: dict[str, Json] = _typed(json.loads(bytes(text)), dict)
         version = manifest.get("format_version")
@@ -266,7 +275,7 @@ class _Reader:
         return manifest
 
     def _program(self, stored: Json) -> Program:
-        weights = np.asarray(self.section(stored["weights"], verify=self._verify_weights))
+        weights = np.asarray(self.weights(stored["weights"]))
         constants = {_typed(row[0], str): self._constant(row) for row in _typed(stored["constants"], list)}
         return Program(
             inputs=_tensor_signatures(stored["inputs"]),

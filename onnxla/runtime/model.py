@@ -243,16 +243,18 @@ class CompiledModel:
 
 
 def load_compiled(
-    path: str | os.PathLike[str], *, num_threads: int | None = None, verify_weights: bool | None = None
+    path: str | os.PathLike[str], *, num_threads: int | None = None, verify_weights: str | None = None
 ) -> CompiledModel:
     """Load an artifact. Neither onnx nor a compiler is needed; weights stay in the file, mapped read-only.
 
     Loading runs the code in the file: load only what you would run. Raises ArtifactError for a file that is damaged,
-    foreign, of another format version, or made for another machine. `verify_weights=False` skips the weights' digest.
+    foreign, of another format version, or made for another machine. `verify_weights` ("fast", "full", "off") is the
+    knob of that name.
     """
-    if verify_weights is None:
-        verify_weights = RuntimeSettings.from_environment().verify_weights
-    artifact = read_artifact(path, verify_weights=verify_weights)
+    settings = RuntimeSettings.from_environment(
+        **({} if verify_weights is None else {"verify_weights": verify_weights})
+    )
+    artifact = read_artifact(path, verify_weights=settings.verify_weights)
     return CompiledModel(artifact.signature, artifact.programs, num_threads=num_threads, about=artifact.about)
 
 

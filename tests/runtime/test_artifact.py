@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from onnxla.errors import ArtifactError
 from onnxla.runtime.artifact import PAGE, Artifact, read_artifact, write_artifact
+from onnxla.runtime.digest import digest_of
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.program import Array
 from onnxla.runtime.signature import ModelSignature, model_tensor
@@ -136,20 +137,15 @@ def test_any_bytes_are_refused(written: Path, junk: bytes) -> None:
 
 def rewritten(source: Path, target: Path, **changes: object) -> Path:
     """A copy of the artifact with other fields in the manifest, digests made to fit: a hostile file."""
-    from onnxla.runtime import artifact as module
-    from onnxla.runtime.digest import digest_of
-
     with zipfile.ZipFile(source) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
-    manifest = json.loads(contents.pop("manifest.json"))
+        manifest = json.loads(archive.read("manifest.json"))
+        offset = int(archive.comment.split()[4])
     program = manifest["programs"][0]
     for name, value in changes.items():
         (program if name in program else manifest)[name] = value
     text = json.dumps(manifest).encode()
-    with open(target, "w+b") as file, zipfile.ZipFile(file, "w") as archive:
-        for name, data in {"manifest.json": text, **contents}.items():
-            module._add_entry(archive, file, name, data)
-        archive.comment = module._COMMENT + digest_of(text).encode()
+    comment = f"onnxla artifact: manifest at {offset:020d} of {len(text):020d} bytes, digest {digest_of(text)}"
+    target.write_bytes(source.read_bytes()[:offset] + text + comment.encode())
     return target
 
 
@@ -157,6 +153,22 @@ def test_another_format_version_is_refused(written: Path, tmp_path: Path) -> Non
     path = rewritten(written, tmp_path / "future.onnxla", format_version=999)
     with pytest.raises(ArtifactError, match="has format version 999, this onnxla reads version 1"):
         read_artifact(path)
+
+
+def test_sections_outside_the_file_are_refused(written: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(written) as archive:
+        sections = json.loads(archive.read("manifest.json"))["sections"]
+    for row in (
+        {"offset": 1 << 40},
+        {"size": 1 << 40},
+        {"offset": -4096},
+        {"size": -1},
+        {"offset": 1},
+        {"offset": 1.5},
+    ):
+        changed = {**sections, "weights/0.bin": {**sections["weights/0.bin"], **row}}
+        with pytest.raises(ArtifactError):
+            read_artifact(rewritten(written, tmp_path / "outside.onnxla", sections=changed))
 
 
 @pytest.mark.parametrize(
@@ -177,6 +189,7 @@ def test_another_format_version_is_refused(written: Path, tmp_path: Path) -> Non
         {"programs": []},
         {"signature": []},
         {"sections": []},
+        {"sections": {}},
     ],
     ids=str,
 )
@@ -204,9 +217,10 @@ def test_damaged_weights_are_noticed_unless_told_not_to_look(written: Path, tmp_
     place = original.index(weights)
     path = tmp_path / "damaged.onnxla"
     path.write_bytes(original[:place] + bytes([original[place] ^ 1]) + original[place + 1 :])
-    with pytest.raises(ArtifactError, match=r"section weights/0\.bin is damaged"):
-        read_artifact(path)
-    assert read_artifact(path, verify_weights=False).programs
+    for how in ("fast", "full"):
+        with pytest.raises(ArtifactError, match=r"section weights/0\.bin is damaged"):
+            read_artifact(path, verify_weights=how)
+    assert read_artifact(path, verify_weights="off").programs
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
@@ -222,6 +236,7 @@ def test_an_artifact_needs_neither_onnx_nor_the_compiler(written: Path) -> None:
     program = f"""
 import sys
 from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.digest import digest_of
 from onnxla.runtime.executable import Executable
 import numpy as np
 y = Executable(read_artifact({str(written)!r}).programs[0]).run([np.zeros(({ROWS}, 16), np.float32)], 2)[0]
