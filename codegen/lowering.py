@@ -78,3 +78,6 @@ class Lowering:
     temporaries: tuple[int, ...] = ()
     """Bytes of each temporary."""
     in_place: tuple[tuple[int, int], ...] = ()
+    copies: tuple[tuple[int, int], ...] = ()
+    """(operand index, result leaf) pairs: the calls update the result in place, so the operand is copied
+    there first, unless the plan lets the two share one buffer (always allowed when the operand dies here)."""

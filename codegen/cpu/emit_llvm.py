@@ -168,8 +168,6 @@ class _Printer:
     # Memory
 
     def address(self, buffer: Buffer, index: Value) -> str:
-        lanes = f"<{index.lanes} x ptr>" if index.lanes > 1 else "ptr"
-        del lanes
         return self.fresh(
             f"getelementptr inbounds {_memory(buffer.element)}, ptr {self.pointers[buffer]}, {self.typed(index)}"
         )

@@ -121,20 +121,16 @@ class KernelBuilder:
 
     def horizontal(self, opcode: str, vector: Value) -> Value:
         """All lanes combined by `opcode`, as a balanced tree: lane k with lane k + n/2, and so on."""
-        lanes = vector.lanes
-        while lanes > 1:
-            lanes //= 2
-            low = self.shuffle(vector, vector, range(lanes))
-            high = self.shuffle(vector, vector, range(lanes, 2 * lanes))
-            vector = self.binary(opcode, self._scalar_if_one(low), self._scalar_if_one(high))
+        while vector.lanes > 1:
+            vector = self.binary(opcode, self.half(vector, 0), self.half(vector, 1))
         return vector
 
-    def _scalar_if_one(self, value: Value) -> Value:
-        if value.lanes == 1 and value.opcode == "shuffle":
-            a, b = value.operands
-            lane = value.attributes[0]
-            return self.extract(a, lane) if lane < a.lanes else self.extract(b, lane - a.lanes)
-        return value
+    def half(self, vector: Value, which: int) -> Value:
+        """The low (0) or high (1) half of a vector; a scalar where it had two lanes."""
+        lanes = vector.lanes // 2
+        if lanes == 1:
+            return self.extract(vector, which)
+        return self.shuffle(vector, vector, range(which * lanes, (which + 1) * lanes))
 
     # Arithmetic
 
