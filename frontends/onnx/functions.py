@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
 from onnxla.frontends.onnx.element_types import code_of_element
 from onnxla.frontends.onnx.registry import normal_domain
-from onnxla.frontends.onnx.session import attributes_of
 from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value
 
 
@@ -26,7 +26,7 @@ class FunctionCall:
         return {normal_domain(o.domain): o.version for o in self.body.opset_import}
 
 
-def local_call(function: FunctionProto, node: NodeProto, attributes: Mapping[str, AttributeProto]) -> FunctionCall:
+def local_call(function: FunctionProto, attributes: Mapping[str, AttributeProto]) -> FunctionCall:
     """The call of a model-local function, the defaults of its attributes filled in."""
     defaults = {a.name: a for a in function.attribute_proto}
     key = (normal_domain(function.domain), function.name, function.overload)
@@ -39,7 +39,8 @@ def standard_call(
     """The call of the body that the standard gives for an operator at an opset, or None where it gives none."""
     domain = normal_domain(node.domain)
     try:
-        schema = onnx.defs.get_schema(node.op_type, opset, domain)
+        # onnx's type stubs leave out the methods about function bodies.
+        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain)
     except onnx.defs.SchemaError:
         return None
     defaults = {n: a.default_value for n, a in schema.attributes.items() if a.default_value.type}
@@ -75,6 +76,3 @@ def _type_proto(value: Value | None) -> TypeProto:
         return helper.make_sequence_type_proto(inner)
     type = value.tensor_type
     return helper.make_tensor_type_proto(code_of_element(type.element), type.shape)
-
-
-__all__ = ["FunctionCall", "attributes_of", "local_call", "standard_call"]

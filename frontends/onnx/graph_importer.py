@@ -157,7 +157,7 @@ class GraphImporter:
         attributes = attributes_of(node, self._attributes)
         local = self.session.functions.get((domain, node.op_type, node.overload))
         if local is not None:
-            return self._call(view, local_call(local, node, attributes), inputs)
+            return self._call(view, local_call(local, attributes), inputs)
         try:
             rule = lookup(node.op_type, domain, view.opset)
         except NoRule as error:

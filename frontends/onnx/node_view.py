@@ -24,7 +24,7 @@ Float: TypeAlias = float
 _REQUIRED: Any = object()
 """The default of a read that must succeed."""
 
-_FIELD_OF_TYPE = {
+_FIELD_OF_TYPE: dict[int, str] = {
     AttributeProto.FLOAT: "f",
     AttributeProto.INT: "i",
     AttributeProto.STRING: "s",
@@ -35,6 +35,11 @@ _FIELD_OF_TYPE = {
     AttributeProto.INTS: "ints",
     AttributeProto.STRINGS: "strings",
 }
+
+
+def _type_name(code: int) -> str:
+    known = code in AttributeProto.AttributeType.values()
+    return AttributeProto.AttributeType.Name(code) if known else f"of type {code}"
 
 
 class Host(Protocol):
@@ -127,7 +132,7 @@ class NodeView:
 
     def input_name(self, i: Int) -> str:
         """The name that the graph gives to input `i`."""
-        return self._node.input[i]
+        return str(self._node.input[i])
 
     def value(self, i: Int) -> Value:
         """Input `i`, which must be there: a tensor, sequence, optional or constant string tensor."""
@@ -250,15 +255,18 @@ class NodeView:
 
     def tensor(self, name: str) -> Array | None:
         """A tensor attribute as an array, or None where it is not written down."""
-        return self._read(name, AttributeProto.TENSOR, self.host.tensor, None)
+        array: Array | None = self._read(name, AttributeProto.TENSOR, self.host.tensor, None)
+        return array
 
     def sparse_tensor(self, name: str) -> Array:
         """A sparse tensor attribute, which must be there, as a dense array."""
-        return self._read(name, AttributeProto.SPARSE_TENSOR, self.host.dense_tensor, _REQUIRED)
+        array: Array = self._read(name, AttributeProto.SPARSE_TENSOR, self.host.dense_tensor, _REQUIRED)
+        return array
 
     def graph(self, name: str) -> GraphProto:
         """A subgraph attribute, which must be there."""
-        return self._read(name, AttributeProto.GRAPH, lambda g: g, _REQUIRED)
+        graph: GraphProto = self._read(name, AttributeProto.GRAPH, lambda g: g, _REQUIRED)
+        return graph
 
     def _read(self, name: str, kind: Int, convert: Any, default: Any) -> Any:
         attribute = self._attributes.get(name)
@@ -268,8 +276,8 @@ class NodeView:
             return default
         # Models of the first IR versions leave the type out.
         if attribute.type not in (kind, AttributeProto.UNDEFINED):
-            found = AttributeProto.AttributeType.Name(attribute.type)
-            self._malformed(f"the attribute {name} is {found}, not {AttributeProto.AttributeType.Name(kind)}")
+            found, wanted = (_type_name(code) for code in (attribute.type, kind))
+            self._malformed(f"the attribute {name} is {found}, not {wanted}")
         return convert(getattr(attribute, _FIELD_OF_TYPE[kind]))
 
     def _text(self, value: bytes) -> str:
@@ -312,7 +320,11 @@ class NodeView:
         """The shape of an output depends on data: on input `data`, whose chain to the graph inputs is told."""
         details = self.details()
         if data is not None:
-            details += self.host.blame(self.input(data), "", self.source).details
+            blame = self.host.blame(self.input(data), "", self.source)
+            details += blame.details
+            if blame.needs_constants:
+                given = ", ".join(f'"{name}": ...' for name in blame.needs_constants)
+                hint = f"give the value while compiling, constants={{{given}}}; or {hint}"
         raise ProblemFound(Problem(DynamicShapeError, cause, self.source, details, hint))
 
     def _malformed(self, cause: str) -> NoReturn:

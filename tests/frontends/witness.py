@@ -8,6 +8,7 @@ import numpy.typing as npt
 import onnxruntime
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from onnxla.frontends.onnx.element_types import code_of_element
 from onnxla.frontends.onnx.importer import ImportedModel, import_model
 from onnxla.hlo.types import Array
 
@@ -78,6 +79,16 @@ def run_onnxruntime(model: ModelProto, feeds: Feeds) -> list[Any]:
     return list(session.run(None, dict(feeds)))
 
 
+def with_output_types(model: ModelProto, imported: ImportedModel) -> ModelProto:
+    """`model` with the element types that the import found on outputs that declare none: onnxruntime wants them."""
+    typed = ModelProto()
+    typed.CopyFrom(model)
+    for info, spec in zip(typed.graph.output, imported.outputs, strict=True):
+        if info.type.tensor_type.elem_type == 0:
+            info.CopyFrom(helper.make_tensor_value_info(info.name, code_of_element(spec.type.element), None))
+    return typed
+
+
 def check_against_onnxruntime(
     model: ModelProto,
     feeds: Feeds | None = None,
@@ -98,7 +109,7 @@ def check_against_onnxruntime(
         constants={name: feeds[name] for name in constants},
         **import_options,
     )
-    ours, theirs = run_imported(imported, feeds), run_onnxruntime(model, feeds)
+    ours, theirs = run_imported(imported, feeds), run_onnxruntime(with_output_types(model, imported), feeds)
     assert len(ours) == len(theirs)
     for spec, got, expected in zip(imported.outputs, ours, theirs, strict=True):
         assert spec.type.shape == tuple(np.shape(expected)), f"{spec.name}: {spec.type.shape} != {np.shape(expected)}"

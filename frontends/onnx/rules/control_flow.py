@@ -55,17 +55,36 @@ def if_(node: NodeView, b: Builder) -> Sequence[Value]:
     if known is not None and known.size == 1:
         return node.import_body("then_branch" if known.reshape(()) else "else_branch", [], b)
     condition = _scalar(node, b, 0)
-    branches = [_branch(node, b, name) for name in ("then_branch", "else_branch")]
-    (then, then_argument), (other, other_argument) = (branch or _stop() for branch in branches)
-    if then.result_type != other.result_type:
+    before = node.host.problem_count()
+    then, other = (_branch(node, b, name) for name in ("then_branch", "else_branch"))
+    if then is None or other is None:
+        _blame_condition(node, condition, before)
+        raise Poisoned
+    (then_body, then_argument), (other_body, other_argument) = then, other
+    if then_body.result_type != other_body.result_type:
+        _blame_condition(node, condition, before)
         node.dynamic_shape(
-            f"the branches give different types, {then.result_type} and {other.result_type}, "
+            f"the branches give different types, {then_body.result_type} and {other_body.result_type}, "
             "and which one runs is known at run time only",
             "make the condition a constant, or let both branches give the same shapes",
             data=0,
         )
-    result = b.conditional(condition, [then_argument, other_argument], [then, other])
+    result = b.conditional(condition, [then_argument, other_argument], [then_body, other_body])
     return [b.get_tuple_element(result, i) for i in range(node.output_count)]
+
+
+def _blame_condition(node: NodeView, condition: Instruction, before: int) -> None:
+    """Where only shapes are wrong in the branches, and the condition would be known from the values of small
+    inputs, say so instead: a branch that cannot run may well have impossible shapes."""
+    problem = node.host.blame(condition, "the condition of If", node.source)
+    branch_problems = node.host.forget_problems(before)
+    if problem.needs_constants and _about_shapes(branch_problems):
+        raise ProblemFound(problem)
+    node.host.note_problems(branch_problems)
+
+
+def _about_shapes(problems: Sequence[Problem]) -> bool:
+    return all(issubclass(p.kind, (DynamicShapeError, ShapeError)) for p in problems)
 
 
 def _branch(node: NodeView, b: Builder, name: str) -> tuple[Computation, Instruction] | None:
@@ -78,10 +97,6 @@ def _branch(node: NodeView, b: Builder, name: str) -> tuple[Computation, Instruc
         return None
     captured = closure.needed_by(results)
     return over_one_tuple(inner, [c.inner for c in captured], results), b.tuple(*(c.outer for c in captured))
-
-
-def _stop() -> tuple[Computation, Instruction]:
-    raise Poisoned
 
 
 # Loop

@@ -106,7 +106,7 @@ def sequence_map(node: NodeView, b: Builder) -> list[Value]:
     columns: list[list[Value]] = []
     for i in range(node.input_count):
         value = node.value(i)
-        elements = list(value.elements) if isinstance(value, SequenceValue) else [value] * length
+        elements: list[Value] = list(value.elements) if isinstance(value, SequenceValue) else [value] * length
         if len(elements) != length:
             node.shape_error(f"input {i} is a sequence of {len(elements)}; the first has {length}")
         columns.append(elements)
