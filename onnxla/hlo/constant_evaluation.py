@@ -40,12 +40,14 @@ class ConstantEvaluator:
         self._unknown: set[Instruction] = set()
 
     def value(self, instruction: Instruction) -> Array | None:
-        """The array that `instruction` always computes; None where it is a tuple, not constant, or beyond the budget."""
+        """What `instruction` always computes; None where it is a tuple, not constant, or beyond the budget."""
         if not isinstance(instruction.type, TensorType) or not self.is_constant(instruction):
             return None
-        for step in self._steps_to(instruction):
+        steps = self._steps_to(instruction)
+        for step in steps:
             if not self._evaluate(step):
-                self._unknown.add(instruction)
+                self._unknown.add(step)
+                self._constant.difference_update(steps)
                 return None
         value: Array = self._values[instruction]
         return value
@@ -88,8 +90,6 @@ class ConstantEvaluator:
             with np.errstate(all="ignore"):
                 value = run.instruction(instruction, [self._values[o] for o in _inputs(instruction)])
         except (_OverBudget, HloError, MemoryError):
-            self._constant.discard(instruction)
-            self._unknown.add(instruction)
             return False
         finally:
             self.seconds_left -= time.monotonic() - start

@@ -65,7 +65,8 @@ def _nest(words: Sequence[str], shape: tuple[int, ...]) -> str:
     for dimension in reversed(range(len(shape))):
         size = shape[dimension]
         groups = range(math.prod(shape[:dimension]))
-        rows = ["{" + ", ".join(rows[i * size : (i + 1) * size]) + "}" for i in groups]
+        space = " " if dimension + 1 < len(shape) and size else ""
+        rows = [f"{{{space}{', '.join(rows[i * size : (i + 1) * size])}{space}}}" for i in groups]
     return rows[0]
 
 
