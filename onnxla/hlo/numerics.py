@@ -4,7 +4,6 @@ Narrow types compute in a wider one (`widen`) and are rounded or wrapped back (`
 bf16 and smaller floats in f32, integers below a byte in a byte.
 """
 
-import ml_dtypes
 import numpy as np
 
 from onnxla.hlo.types import PRED, Array, ElementType, Kind, TensorType, element_of
@@ -45,9 +44,15 @@ def convert(array: Array, element: ElementType) -> Array:
         return values.astype(element.dtype)
 
 
+def integer_limits(element: ElementType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    if element.is_signed:
+        return -(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1
+    return 0, (1 << element.bits) - 1
+
+
 def _to_integer(values: Array, element: ElementType) -> Array:
-    limits = ml_dtypes.iinfo(element.dtype)
-    low, high = int(limits.min), int(limits.max)
+    low, high = integer_limits(element)
     whole = np.trunc(values.astype(np.float64))
     inside = (whole >= float(low)) & (whole < float(high) + 1.0)
     wide = np.where(inside, whole, 0).astype(np.uint64 if element.kind is Kind.UNSIGNED else np.int64)
@@ -60,7 +65,7 @@ def unsigned_bits(array: Array) -> Array:
     """The bits of each element as an unsigned integer of the same size, upper bits zero for types below a byte."""
     element = element_of(array.dtype)
     bits = np.ascontiguousarray(array).reshape(array.shape).view(_UNSIGNED[array.dtype.itemsize])
-    return bits & np.uint8((1 << element.bits) - 1) if element.bits < 8 else bits
+    return bits if element.bits >= 8 else np.asarray(bits & np.uint8((1 << element.bits) - 1))
 
 
 def total_order_key(array: Array) -> Array:
@@ -82,7 +87,7 @@ def integer_divide(lhs: Array, rhs: Array) -> Array:
     floor = lhs // divisor
     inexact = floor * divisor != lhs
     quotient = floor + (inexact & ((lhs < 0) != (divisor < 0)))
-    return np.where(zero, ~lhs.dtype.type(0), quotient.astype(lhs.dtype))
+    return np.asarray(np.where(zero, ~lhs.dtype.type(0), quotient.astype(lhs.dtype)))
 
 
 def integer_remainder(lhs: Array, rhs: Array) -> Array:
@@ -120,5 +125,5 @@ def bitcast(array: Array, type: TensorType) -> Array:
     words = (grouped << np.arange(type.element.bits, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
     unsigned = words.astype(_UNSIGNED[type.element.bytes])
     if type.element.is_integer:
-        return unsigned.astype(type.element.dtype).reshape(type.shape)
-    return unsigned.view(type.element.dtype).reshape(type.shape)
+        return np.reshape(unsigned.astype(type.element.dtype), type.shape)
+    return np.reshape(unsigned.view(type.element.dtype), type.shape)

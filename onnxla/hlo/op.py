@@ -30,7 +30,7 @@ class Codec(Protocol):
 
 
 def attribute(name: str, codec: Codec, *, absent: Any = dataclasses.MISSING, **field: Any) -> Any:
-    """A field printed as `name=<text>`; the text is left out while the value is `absent` (the default, where there is one).
+    """A field printed as `name=<text>`, left out while the value is `absent` (by default, the default).
 
     Fields of one class with the same name are written together, their codec takes the tuple of values.
     """

@@ -1,11 +1,16 @@
 """Sums of products: dot and convolution."""
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnxla.hlo.attributes import INT, INTS, spelled_by
+from onnxla.hlo.numerics import narrow, widen
 from onnxla.hlo.op import Op, attribute, from_result, require, require_tensor
 from onnxla.hlo.ops.shape import require_dimensions
-from onnxla.hlo.types import ElementType, Shape, TensorType
+from onnxla.hlo.ops.windowing import pad_for_window, window_view
+from onnxla.hlo.types import Array, ElementType, Shape, TensorType, element_of
 from onnxla.hlo.window import ConvolutionDimensions, Window, WindowDimension
 
 __all__ = ["Convolution", "ConvolutionDimensions", "Dot", "Window", "WindowDimension"]
@@ -46,6 +51,42 @@ class Dot(Op, name="dot"):
         """Dimensions of an rhs of `rank` that are neither batch nor contracting, in order."""
         return tuple(d for d in range(rank) if d not in self.rhs_batch + self.rhs_contracting)
 
+    def evaluate(self, lhs: Array, rhs: Array) -> Array:
+        left, right = for_products(lhs, rhs, self.element)
+        lhs_free, rhs_free = self.lhs_free(lhs.ndim), self.rhs_free(rhs.ndim)
+        left = left.transpose(self.lhs_batch + lhs_free + self.lhs_contracting)
+        right = right.transpose(self.rhs_batch + self.rhs_contracting + rhs_free)
+        batch = [lhs.shape[d] for d in self.lhs_batch]
+        rows, columns = [lhs.shape[d] for d in lhs_free], [rhs.shape[d] for d in rhs_free]
+        depth = math.prod(lhs.shape[d] for d in self.lhs_contracting)
+        product = np.matmul(
+            left.reshape(*batch, math.prod(rows), depth), right.reshape(*batch, depth, math.prod(columns))
+        )
+        return from_products(product, self.element).reshape(*batch, *rows, *columns)
+
+
+def for_products(lhs: Array, rhs: Array, element: ElementType) -> tuple[Array, Array]:
+    """The operands in the type that sums of their products are taken in.
+
+    That is the result type, f32 where it is narrower; and f64, exact and fast, for integers of up
+    to 16 bits (2**20 products of 32 bits stay below 2**53).
+    """
+    operands = (widen(lhs), widen(rhs))
+    if element.is_integer and all(element_of(a.dtype).is_integer and a.dtype.itemsize <= 2 for a in operands):
+        dtype = np.dtype(np.float64)
+    else:
+        dtype = widen(np.zeros((), element.dtype)).dtype
+        if element.is_float:
+            dtype = np.result_type(dtype, *operands)
+    left, right = (a.astype(dtype, copy=False) for a in operands)
+    return left, right
+
+
+def from_products(total: Array, element: ElementType) -> Array:
+    """Sums in the type that `for_products` chose as `element`: integers wrap."""
+    exact = element.is_integer and total.dtype == np.float64
+    return narrow(total.astype(np.int64) if exact else total, element)
+
 
 @dataclass(frozen=True)
 class Convolution(Op, name="convolution"):
@@ -81,3 +122,32 @@ class Convolution(Op, name="convolution"):
         places = self.window.output_shape([lhs.shape[d] for d in dims.input_spatial])
         shape = dict(zip(dims.output_permutation, (batch // batch_groups, outputs, *places), strict=True))
         return TensorType(self.element, tuple(shape[d] for d in range(dims.rank)))
+
+    def evaluate(self, lhs: Array, rhs: Array) -> Array:
+        dims, window = self.dimensions, self.window
+        inputs, kernel = for_products(lhs, rhs, self.element)
+        groups = self.feature_group_count * self.batch_group_count
+        # inputs as [group, batch, *spatial, feature], kernel as [*spatial, group, input feature, output feature]
+        inputs = inputs.transpose((dims.input_batch, *dims.input_spatial, dims.input_feature))
+        batch, *spatial, features = inputs.shape
+        if self.batch_group_count > 1:
+            inputs = inputs.reshape(groups, batch // groups, *spatial, features)
+        else:
+            split = inputs.reshape(batch, *spatial, groups, features // groups)
+            inputs = np.moveaxis(split, -2, 0)
+        kernel = kernel.transpose((*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature))
+        *sizes, depth, outputs = kernel.shape
+        kernel = np.moveaxis(kernel.reshape(*sizes, depth, groups, outputs // groups), -2, -3)
+
+        padded = pad_for_window(inputs, window, 2, inputs.dtype.type(0))
+        places = window.output_shape(spatial)
+        rows = inputs.shape[1] * math.prod(places)
+        total = np.zeros((groups, rows, outputs // groups), inputs.dtype)
+        for position in np.ndindex(*sizes):
+            seen = window_view(padded, window, 2, position, places).reshape(groups, rows, depth)
+            total += np.matmul(seen, kernel[position])
+
+        result = from_products(total, self.element).reshape(groups, inputs.shape[1], *places, outputs // groups)
+        joined = np.moveaxis(result, 0, -2).reshape(inputs.shape[1], *places, outputs)
+        ordered = (dims.output_batch, *dims.output_spatial, dims.output_feature)
+        return np.array(joined.transpose(np.argsort(ordered)), order="C")

@@ -7,8 +7,10 @@ import numpy as np
 
 from onnxla.hlo.attributes import COMPUTATION, COMPUTATIONS, INTS, STRING, WORD
 from onnxla.hlo.module import Computation
-from onnxla.hlo.op import Op, attribute, fail, from_result, require
-from onnxla.hlo.types import PRED, S32, Array, Shape, TensorType, Type, Value
+from onnxla.hlo.op import Op, attribute, fail, from_result, require, require_tensor
+from onnxla.hlo.ops.elementwise import Elementwise
+from onnxla.hlo.ops.structural import Constant, GetTupleElement, Parameter, Tuple
+from onnxla.hlo.types import PRED, S32, Array, Shape, TensorType, TupleType, Type, Value
 
 
 def require_arguments(computation: Computation, arguments: Sequence[Type]) -> None:
@@ -81,6 +83,28 @@ class Call(Op, name="call"):
         return self.to_apply.evaluate(*operands)
 
 
+def apply_to_elements(computation: Computation, *operands: Array) -> Value:
+    """The computation on scalars, applied to each element of operands of one shape.
+
+    One vectorised evaluation where it is made of elementwise operations only.
+    """
+    shape = operands[0].shape
+    simple = (Elementwise, Parameter, Constant, Tuple, GetTupleElement)
+    if all(isinstance(i.op, simple) for i in computation.instructions()):
+        value = computation.evaluate(*operands)
+        if isinstance(value, tuple):
+            return tuple(np.broadcast_to(leaf, shape) for leaf in value)
+        return np.broadcast_to(value, shape)
+    result_type = computation.result_type
+    types = result_type.elements if isinstance(result_type, TupleType) else (result_type,)
+    results = tuple(np.empty(shape, require_tensor(t).element.dtype) for t in types)
+    for index in np.ndindex(*shape):
+        value = computation.evaluate(*(np.asarray(o[index]) for o in operands))
+        for result, leaf in zip(results, value if isinstance(value, tuple) else (value,), strict=True):
+            result[index] = leaf
+    return results if isinstance(result_type, TupleType) else results[0]
+
+
 @dataclass(frozen=True)
 class Map(Op, name="map"):
     """The scalar computation, applied to each element. `dimensions` are all dimensions, in order."""
@@ -98,6 +122,9 @@ class Map(Op, name="map"):
         if not isinstance(result, TensorType) or result.rank:
             fail(f"the computation of a map must give a scalar, not {result}")
         return result.with_shape(shape)
+
+    def evaluate(self, *operands: Array) -> Array:
+        return np.array(apply_to_elements(self.to_apply, *operands))
 
 
 @dataclass(frozen=True)
@@ -118,7 +145,7 @@ class Fusion(Op, name="fusion"):
 
 @dataclass(frozen=True)
 class CustomCall(Op, name="custom-call"):
-    """A kernel that a backend knows by `target`. The first called computation, where there is one, defines its value."""
+    """A kernel that a backend knows by `target`. Its first called computation, if any, defines its value."""
 
     target: str = attribute("custom_call_target", STRING)
     type: Type = from_result(lambda result: result)

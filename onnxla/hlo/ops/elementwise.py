@@ -8,7 +8,7 @@ import numpy as np
 from onnxla.hlo.attributes import WORD, Plain
 from onnxla.hlo.numerics import bitcast, convert, narrow, total_order_key, widen
 from onnxla.hlo.op import Codec, Op, attribute, from_result, require, require_tensor
-from onnxla.hlo.types import PRED, Array, ElementType, Kind, TensorType, element_of, type_of
+from onnxla.hlo.types import PRED, Array, ElementType, Kind, TensorType, element_of
 
 ORDERED = frozenset({Kind.PRED, Kind.SIGNED, Kind.UNSIGNED, Kind.FLOAT})
 INTEGERS = frozenset({Kind.SIGNED, Kind.UNSIGNED})
@@ -18,6 +18,11 @@ FRACTIONAL = frozenset({Kind.FLOAT, Kind.COMPLEX})
 SIGNED_NUMBERS = frozenset({Kind.SIGNED, Kind.FLOAT, Kind.COMPLEX})
 NUMBERS = frozenset(Kind) - {Kind.PRED}
 ANY = frozenset(Kind)
+
+
+def scalar_like(array: Array) -> TensorType:
+    """The type of one element of `array`."""
+    return TensorType(element_of(array.dtype))
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Unary(Elementwise):
 
     def evaluate(self, operand: Array) -> Array:
         with np.errstate(all="ignore"):
-            return narrow(self.compute(widen(operand)), self.infer(type_of(operand)).element)
+            return narrow(self.compute(widen(operand)), self.infer(scalar_like(operand)).element)
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Binary(Elementwise):
 
     def evaluate(self, lhs: Array, rhs: Array) -> Array:
         with np.errstate(all="ignore"):
-            return narrow(self.compute(widen(lhs), widen(rhs)), self.infer(type_of(lhs), type_of(rhs)).element)
+            return narrow(self.compute(widen(lhs), widen(rhs)), self.infer(scalar_like(lhs), scalar_like(rhs)).element)
 
 
 _DIRECTIONS = {
@@ -146,7 +151,7 @@ class Clamp(Elementwise, name="clamp"):
 
 @dataclass(frozen=True)
 class Convert(Elementwise, name="convert"):
-    """Values as another element type. Floats to integers round towards zero and saturate, NaN gives 0; integers wrap."""
+    """Values as another element type. Floats become integers towards zero, saturating, NaN 0; integers wrap."""
 
     arity: ClassVar[int] = 1
 
@@ -161,7 +166,7 @@ class Convert(Elementwise, name="convert"):
 
 @dataclass(frozen=True)
 class BitcastConvert(Op, name="bitcast-convert"):
-    """The same bits as `type`. Between widths the last dimension counts the narrow elements in a wide one, low bits first."""
+    """The same bits as `type`; between widths, the last dimension counts narrow elements in a wide one, low first."""
 
     type: TensorType = from_result(require_tensor)
 

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnxla.hlo.attributes import BOOL, COMPUTATION, INT, INT_IN_BRACES, INTS
 from onnxla.hlo.module import Computation
-from onnxla.hlo.op import Op, attribute, require
-from onnxla.hlo.ops.control_flow import require_arguments
+from onnxla.hlo.numerics import total_order_key, widen
+from onnxla.hlo.op import Op, attribute, require, require_tensor
+from onnxla.hlo.ops.control_flow import apply_to_elements, require_arguments
+from onnxla.hlo.ops.elementwise import Compare
+from onnxla.hlo.ops.reduction import combine_at
 from onnxla.hlo.ops.shape import require_dimensions
-from onnxla.hlo.types import PRED, Shape, TensorType, TupleType, Type
+from onnxla.hlo.types import PRED, Array, Shape, TensorType, TupleType, Type, Value, row_major_strides, type_of
 
 
 def require_starts(operand: TensorType, starts: Sequence[TensorType]) -> None:
@@ -31,6 +36,9 @@ class DynamicSlice(Op, name="dynamic-slice"):
         require(fits, f"slice sizes {self.sizes} do not fit {operand}")
         return operand.with_shape(self.sizes)
 
+    def evaluate(self, operand: Array, *starts: Array) -> Array:
+        return np.array(operand[block(operand.shape, self.sizes, starts)], order="C")
+
 
 @dataclass(frozen=True)
 class DynamicUpdateSlice(Op, name="dynamic-update-slice"):
@@ -42,6 +50,24 @@ class DynamicUpdateSlice(Op, name="dynamic-update-slice"):
         fits = fits and all(u <= n for u, n in zip(update.shape, operand.shape, strict=True))
         require(fits, f"update {update} does not fit {operand}")
         return operand
+
+    def evaluate(self, operand: Array, update: Array, *starts: Array) -> Array:
+        result = np.array(operand, order="C")
+        result[block(operand.shape, update.shape, starts)] = update
+        return result
+
+
+def clamp_starts(starts: Array, limit: int) -> Array:
+    """Integers of any type clamped to 0..limit, as s64."""
+    if starts.dtype == np.uint64:
+        starts = np.minimum(starts, np.uint64(limit))
+    return np.clip(starts.astype(np.int64), 0, limit)
+
+
+def block(shape: Shape, sizes: Shape, starts: Sequence[Array]) -> tuple[slice, ...]:
+    """The block of `sizes` inside `shape` from the clamped starts."""
+    first = [int(clamp_starts(s, n - size)) for s, n, size in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(start, start + size) for start, size in zip(first, sizes, strict=True))
 
 
 def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
@@ -106,6 +132,61 @@ class Gather(Op, name="gather"):
         window = without(self.slice_sizes, dropped)
         return operand.with_shape(interleave(batch, window, self.offset_dims))
 
+    def evaluate(self, operand: Array, indices: Array) -> Array:
+        shape = require_tensor(self.infer(type_of(operand), type_of(indices))).shape
+        plan = IndexPlan(
+            self.offset_dims,
+            self.collapsed_slice_dims,
+            self.start_index_map,
+            self.operand_batching_dims,
+            self.start_indices_batching_dims,
+            self.index_vector_dim,
+        )
+        starts = plan.starts(indices, operand.ndim)
+        bounds = zip(starts, operand.shape, self.slice_sizes, strict=True)
+        clamped = [clamp_starts(start, n - size) for start, n, size in bounds]
+        return np.array(operand[plan.places(clamped, shape)], order="C")
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """What gather and scatter share: where a start vector and a place in its window stand in the operand.
+
+    The windowed side is gather's result or scatter's updates: batch dimensions, in order, with the window's
+    at `window_dims`.
+    """
+
+    window_dims: Shape
+    dropped_dims: Shape
+    index_map: Shape
+    batching_dims: Shape
+    index_batching_dims: Shape
+    index_vector_dim: int
+
+    def starts(self, indices: Array, rank: int) -> list[Array]:
+        """For each dimension of an operand of `rank`, the start of each window, over the batch."""
+        depth_last = indices[..., np.newaxis] if self.index_vector_dim == indices.ndim else indices
+        vectors = np.moveaxis(depth_last, self.index_vector_dim, -1)
+        batch = vectors.shape[:-1]
+        result = [np.zeros(batch, np.int64) for _ in range(rank)]
+        for k, d in enumerate(self.index_map):
+            result[d] = vectors[..., k]
+        for d, index_dim in zip(self.batching_dims, self.index_batching_dims, strict=True):
+            axis = index_dim - (index_dim > self.index_vector_dim)
+            line = [-1 if a == axis else 1 for a in range(len(batch))]
+            result[d] = np.broadcast_to(np.arange(batch[axis]).reshape(line), batch)
+        return result
+
+    def places(self, starts: Sequence[Array], shape: Shape) -> tuple[Array, ...]:
+        """For each dimension of the operand, its index for every element of the windowed side of `shape`."""
+        batch_shape = [1 if d in self.window_dims else n for d, n in enumerate(shape)]
+        result = [np.broadcast_to(start.reshape(batch_shape), batch_shape) for start in starts]
+        kept = [d for d in range(len(starts)) if d not in self.dropped_dims + self.batching_dims]
+        for d, window_dim in zip(kept, self.window_dims, strict=True):
+            line = [-1 if a == window_dim else 1 for a in range(len(shape))]
+            result[d] = result[d] + np.arange(shape[window_dim]).reshape(line)
+        return tuple(np.broadcast_to(place, shape) for place in result)
+
 
 def interleave(batch: Shape, window: Shape, window_dims: Shape) -> Shape:
     """The shape with `window` at the dimensions `window_dims` and `batch` at the others, in order."""
@@ -134,9 +215,10 @@ def take(operand: TensorType, indices: TensorType, axis: int) -> Gather:
 
 @dataclass(frozen=True)
 class Scatter(Op, name="scatter"):
-    """The operands with update windows combined in by `to_apply(current..., update...)`; windows that do not fit are skipped.
+    """The operands with update windows combined in by `to_apply(current..., update...)`.
 
-    Operands: n tensors, the indices, n updates; several give a tuple. The dimensions mirror gather's.
+    An update window that does not fit as a whole is skipped. Operands: n tensors, the indices, n
+    updates; several give a tuple. The dimensions mirror gather's.
     """
 
     update_window_dims: Shape = attribute("update_window_dims", INTS)
@@ -172,24 +254,49 @@ class Scatter(Op, name="scatter"):
             bounds = without(operand.shape, dropped)
             fits = len(window) == len(bounds) and all(w <= n for w, n in zip(window, bounds, strict=True))
             require(fits, f"update windows {window} do not fit {operand}")
-            expected = interleave(batch, window, self.update_window_dims)
-            require(update.shape == expected, f"updates {update} must have shape {expected}")
+            shape = interleave(batch, window, self.update_window_dims)
+            require(update.shape == shape, f"updates {update} must have shape {shape}")
         scalars = [t.with_shape(()) for t in targets]
         require_arguments(self.to_apply, scalars * 2)
-        return scatter_result(self.to_apply, targets)
+        expected: Type = scalars[0] if count == 1 else TupleType(tuple(scalars))
+        given = self.to_apply.result_type
+        require(given == expected, f"{self.to_apply.name} must give {expected}, not {given}")
+        return targets[0] if count == 1 else TupleType(tuple(targets))
 
-
-def scatter_result(to_apply: Computation, targets: Sequence[TensorType]) -> Type:
-    """The targets' types, after a check that the computation gives their scalars."""
-    scalars = tuple(t.with_shape(()) for t in targets)
-    expected = scalars[0] if len(scalars) == 1 else TupleType(scalars)
-    require(to_apply.result_type == expected, f"{to_apply.name} must give {expected}, not {to_apply.result_type}")
-    return targets[0] if len(targets) == 1 else TupleType(tuple(targets))
+    def evaluate(self, *operands: Array) -> Value:
+        count = len(operands) // 2
+        targets, indices, updates = operands[:count], operands[count], operands[count + 1 :]
+        shape, windowed = targets[0].shape, updates[0].shape
+        plan = IndexPlan(
+            self.update_window_dims,
+            self.inserted_window_dims,
+            self.scatter_dims_to_operand_dims,
+            self.input_batching_dims,
+            self.scatter_indices_batching_dims,
+            self.index_vector_dim,
+        )
+        dropped = self.inserted_window_dims + self.input_batching_dims
+        window = iter(windowed[d] for d in self.update_window_dims)
+        sizes = [1 if d in dropped else next(window) for d in range(len(shape))]
+        starts = plan.starts(indices, len(shape))
+        inside = np.ones(starts[0].shape if starts else windowed, np.bool_)
+        for start, n, size in zip(starts, shape, sizes, strict=True):
+            inside &= (start >= 0) & (start <= n - size)
+        taken = plan.places([np.where(inside, start, 0).astype(np.int64) for start in starts], windowed)
+        batch_shape = [1 if d in self.update_window_dims else n for d, n in enumerate(windowed)]
+        fits = np.broadcast_to(inside.reshape(batch_shape), windowed)
+        flat = np.zeros(windowed, np.int64)
+        for place, stride in zip(taken, row_major_strides(shape), strict=True):
+            flat += place * stride
+        results = [np.array(t).reshape(-1) for t in targets]
+        combine_at(results, flat[fits], [u[fits] for u in updates], self.to_apply)
+        values = tuple(r.reshape(shape) for r in results)
+        return values[0] if count == 1 else values
 
 
 @dataclass(frozen=True)
 class Sort(Op, name="sort"):
-    """The operands, rearranged together along `dimension` so that `comparator(l0, r0, l1, r1, ...)` holds for l before r."""
+    """The operands, rearranged together along `dimension`: `comparator(l0, r0, l1, r1, ...)` holds for l before r."""
 
     dimension: int = attribute("dimensions", INT_IN_BRACES)
     is_stable: bool = attribute("is_stable", BOOL, absent=False)
@@ -203,3 +310,66 @@ class Sort(Op, name="sort"):
         require_arguments(self.comparator, [o.with_shape(()) for o in operands for _ in range(2)])
         require(self.comparator.result_type == TensorType(PRED), "the comparator of a sort must give pred[]")
         return first if len(operands) == 1 else TupleType(operands)
+
+    def evaluate(self, *operands: Array) -> Value:
+        lines = tuple(np.moveaxis(o, self.dimension, -1) for o in operands)
+        key = self._sort_key(lines)
+        if key is not None:
+            order = np.argsort(key, axis=-1, kind="stable")
+        else:
+            order = self._merge_sort(lines)
+        sorted_lines = (np.take_along_axis(line, order, axis=-1) for line in lines)
+        results = tuple(np.array(np.moveaxis(line, -1, self.dimension), order="C") for line in sorted_lines)
+        return results[0] if len(results) == 1 else results
+
+    def _sort_key(self, lines: Sequence[Array]) -> Array | None:
+        """Values whose ascending order, NaN last, is the comparator's, where it is a plain LT or GT of one operand."""
+        root, parameters = self.comparator.root, self.comparator.parameters
+        op = root.op
+        if not isinstance(op, Compare) or op.direction not in ("LT", "GT"):
+            return None
+        pairs = [(parameters[2 * i], parameters[2 * i + 1]) for i in range(len(lines))]
+        left, right = root.operands
+        for (a, b), line in zip(pairs, lines, strict=True):
+            if {left, right} == {a, b}:
+                ascending = (op.direction == "LT") == (left is a)
+                key = total_order_key(line) if op.total_order else widen(line)
+                if ascending:
+                    return key
+                return np.negative(key) if key.dtype.kind == "f" else np.invert(key)
+        return None
+
+    def _merge_sort(self, lines: Sequence[Array]) -> Array:
+        """The sorting permutation of every line: a stable merge sort whose merges of one level happen at once."""
+        shape = lines[0].shape
+        size = shape[-1]
+        place = np.arange(size)
+        order = np.array(np.broadcast_to(place, shape))
+        width = 1
+        while width < size:
+            run = place // width
+            from_left = run % 2 == 1  # the run to merge with stands to the left of this one
+            start = np.where(from_left, run - 1, run + 1) * width
+            current = [np.take_along_axis(line, order, axis=-1) for line in lines]
+            # binary search for how many elements of the other run come before each element
+            low = np.zeros(shape, np.int64)
+            high = np.array(np.broadcast_to(np.clip(size - start, 0, width), shape))
+            while np.any(low < high):
+                middle = (low + high) // 2
+                probe = np.where(low < high, start + middle, 0)
+                other = [np.take_along_axis(c, probe, axis=-1) for c in current]
+                other_first = self._before(other, current)
+                own_first = self._before(current, other)
+                precedes = np.where(from_left, ~own_first, other_first)
+                active = low < high
+                low = np.where(active & precedes, middle + 1, low)
+                high = np.where(active & ~precedes, middle, high)
+            target = np.minimum(start, run * width) + (place - run * width) + low
+            merged = np.empty_like(order)
+            np.put_along_axis(merged, target, order, axis=-1)
+            order, width = merged, width * 2
+        return order
+
+    def _before(self, left: Sequence[Array], right: Sequence[Array]) -> Array:
+        arguments = [side for pair in zip(left, right, strict=True) for side in pair]
+        return np.asarray(apply_to_elements(self.comparator, *arguments))

@@ -1,10 +1,30 @@
 """Random bits, Fourier transforms and triangular matrices: rng-bit-generator, fft, cholesky, triangular-solve."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnxla.hlo.attributes import BOOL, INTS, WORD
+from onnxla.hlo.numerics import narrow, widen
 from onnxla.hlo.op import Op, attribute, fail, from_result, require, require_tensor
-from onnxla.hlo.types import C64, C128, F32, F64, U8, U16, U32, U64, Shape, TensorType, TupleType, Type
+from onnxla.hlo.types import (
+    C64,
+    C128,
+    F32,
+    F64,
+    U8,
+    U16,
+    U32,
+    U64,
+    Array,
+    Shape,
+    TensorType,
+    TupleType,
+    Type,
+    element_of,
+    type_of,
+)
 
 
 def _generated(result: Type) -> TensorType:
@@ -58,6 +78,17 @@ class Fft(Op, name="fft"):
             fail(f"{self.fft_type} does not take {operand}")
         return TensorType(element, outer + given)
 
+    def evaluate(self, operand: Array) -> Array:
+        axes = tuple(range(-len(self.fft_length), 0))
+        element = require_tensor(self.infer(type_of(operand))).element
+        transform: dict[str, Callable[..., Array]] = {
+            "FFT": np.fft.fftn,
+            "IFFT": np.fft.ifftn,
+            "RFFT": np.fft.rfftn,
+            "IRFFT": np.fft.irfftn,
+        }
+        return narrow(transform[self.fft_type](operand, s=self.fft_length, axes=axes), element)
+
 
 def require_square(matrix: TensorType) -> None:
     """Raise HloError unless `matrix` is a batch of square matrices of a floating or complex type."""
@@ -74,6 +105,21 @@ class Cholesky(Op, name="cholesky"):
     def infer(self, a: TensorType) -> TensorType:
         require_square(a)
         return a
+
+    def evaluate(self, a: Array) -> Array:
+        wide = widen(a)
+        size = a.shape[-1]
+        matrix = wide if self.lower else np.conj(np.swapaxes(wide, -1, -2))
+        factor = np.zeros_like(matrix)
+        with np.errstate(all="ignore"):
+            for j in range(size):
+                row = factor[..., j, :j]
+                pivot = np.sqrt(matrix[..., j, j].real - np.sum(row * np.conj(row), axis=-1).real)
+                factor[..., j, j] = pivot
+                products = np.matmul(factor[..., j + 1 :, :j], np.conj(row)[..., np.newaxis])[..., 0]
+                factor[..., j + 1 :, j] = (matrix[..., j + 1 :, j] - products) / pivot[..., np.newaxis]
+        result = factor if self.lower else np.conj(np.swapaxes(factor, -1, -2))
+        return np.array(narrow(result, element_of(a.dtype)), order="C")
 
 
 @dataclass(frozen=True)
@@ -96,3 +142,22 @@ class TriangularSolve(Op, name="triangular-solve"):
         fits = a.rank == b.rank and a.element is b.element and a.shape[:-2] == b.shape[:-2]
         require(fits and a.shape[-1] == b.shape[side], f"{a} and {b} do not fit")
         return b
+
+    def evaluate(self, a: Array, b: Array) -> Array:
+        matrix = np.tril(widen(a)) if self.lower else np.triu(widen(a))
+        if self.transpose_a == "ADJOINT":
+            matrix = np.conj(matrix)
+        # x op(a) = b is op(a)^T x^T = b^T
+        transposed = (self.transpose_a != "NO_TRANSPOSE") == self.left_side
+        matrix = np.swapaxes(matrix, -1, -2) if transposed else matrix
+        rows = widen(b) if self.left_side else np.swapaxes(widen(b), -1, -2)
+        x = np.zeros_like(rows)
+        order = list(range(matrix.shape[-1]))
+        forward = self.lower != transposed
+        with np.errstate(all="ignore"):
+            for i in order if forward else reversed(order):
+                known = slice(0, i) if forward else slice(i + 1, None)
+                total = np.matmul(matrix[..., i : i + 1, known], x[..., known, :])[..., 0, :]
+                pivot = 1 if self.unit_diagonal else matrix[..., i, i, np.newaxis]
+                x[..., i, :] = (rows[..., i, :] - total) / pivot
+        return np.array(narrow(x if self.left_side else np.swapaxes(x, -1, -2), element_of(b.dtype)), order="C")

@@ -18,7 +18,7 @@ def require_dimensions(dimensions: Shape, rank: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Broadcast(Op, name="broadcast"):
-    """Operand dimension i becomes result dimension `dimensions[i]`; the others repeat. Sizes are equal, never stretched."""
+    """Operand dimension i becomes result dimension `dimensions[i]` of equal size; the others repeat."""
 
     shape: Shape = from_result(lambda result: require_tensor(result).shape)
     dimensions: Shape = attribute("dimensions", INTS)

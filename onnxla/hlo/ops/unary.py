@@ -129,7 +129,7 @@ class RoundNearestAwayFromZero(Unary, name="round-nearest-afz"):
     def compute(self, x: Array) -> Array:
         size = np.abs(x)
         whole = np.floor(size)
-        return np.copysign(whole + (size - whole >= 0.5), x)
+        return np.asarray(np.copysign(whole + (size - whole >= 0.5), x))
 
 
 # Powers, exponentials and logarithms
@@ -152,7 +152,7 @@ class Rsqrt(Unary, name="rsqrt"):
     kinds: ClassVar[frozenset[Kind]] = FRACTIONAL
 
     def compute(self, x: Array) -> Array:
-        return 1 / np.sqrt(x)
+        return np.asarray(1 / np.sqrt(x))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Logistic(Unary, name="logistic"):
         if np.iscomplexobj(x):
             return 1 / (1 + np.exp(-x))
         small = np.exp(-np.abs(x))
-        return np.where(x < 0, small, x.dtype.type(1)) / (1 + small)
+        return np.asarray(np.where(x < 0, small, x.dtype.type(1)) / (1 + small))
 
 
 _erf = np.frompyfunc(math.erf, 1, 1)
