@@ -1,0 +1,1 @@
+"""Which instructions share a kernel: the parts of the fusion pass, in the order it uses them."""

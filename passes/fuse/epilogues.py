@@ -1,0 +1,67 @@
+"""Elementwise work on the result of a dot or convolution joins the kernel that computes it.
+
+Bias, residual, activation, clip and requantisation are then applied to results while they are in registers.
+"""
+
+from heapq import heappop, heappush
+
+from onnxla.hlo.module import Instruction
+from onnxla.passes.fuse.kernels import FusionPlan
+from onnxla.passes.fuse.traits import is_contraction, is_elementwise
+
+LONGEST_EPILOGUE = 32
+
+
+def fuse_epilogues(plan: FusionPlan) -> None:
+    """Give every contraction a kernel with the elementwise instructions of its shape that end in one output."""
+    for hero in plan.order:
+        if is_contraction(hero):
+            region = _single_output_prefix(plan, _region(plan, hero))
+            plan.new_kernel("kOutput", hero, region)
+
+
+def _region(plan: FusionPlan, hero: Instruction) -> list[Instruction]:
+    """The hero and, in order, elementwise users of its shape whose other operands do not need the hero."""
+    floor = plan.position[hero]
+    trial = plan.new_kernel("kOutput", hero, [hero])
+    waiting: list[tuple[int, Instruction]] = []
+    queued: set[Instruction] = set()
+
+    def offer(instruction: Instruction) -> None:
+        for user in instruction.users:
+            if user not in queued:
+                queued.add(user)
+                heappush(waiting, (plan.position[user], user))
+
+    offer(hero)
+    while waiting and len(trial.members) < LONGEST_EPILOGUE:
+        _, user = heappop(waiting)
+        if user in plan.owner or not is_elementwise(user) or user.shape != hero.shape:
+            continue
+        outside = [o for o in user.operands if o not in trial.members]
+        if any(plan.position[o] > floor and plan.depends(o, trial, floor) for o in outside):
+            continue
+        plan.assign(user, trial)
+        offer(user)
+    region = list(trial.members)
+    for member in region:
+        plan.release(member)
+    return region
+
+
+def _single_output_prefix(plan: FusionPlan, region: list[Instruction]) -> list[Instruction]:
+    """The longest beginning of `region` in which one member only is read from outside."""
+    best = 1
+    inside: set[Instruction] = set()
+    pending: dict[Instruction, int] = {}
+    for length, member in enumerate(region, start=1):
+        inside.add(member)
+        for operand in dict.fromkeys(member.operands):
+            if operand in pending:
+                pending[operand] -= 1
+                if pending[operand] == 0:
+                    del pending[operand]
+        pending[member] = len(member.users) + (member is plan.computation.root)
+        if len(pending) == 1:
+            best = length
+    return region[:best]

@@ -1,0 +1,82 @@
+"""Kernels with several outputs: a stored value and what is computed from it, or two values made of the same data.
+
+Both save reading something that is in registers anyway.
+"""
+
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.indexing import DynamicUpdateSlice
+from onnxla.hlo.ops.reduction import ReduceWindow
+from onnxla.hlo.ops.structural import Parameter
+from onnxla.passes.fuse.kernels import MOST_INSTRUCTIONS, MOST_OUTPUTS, FusionPlan, Kernel
+from onnxla.passes.fuse.traits import is_elementwise, is_scalar_constant
+
+MOST_READERS = 16
+"""Of one value, to look at as partners."""
+
+
+def merge_outputs(plan: FusionPlan) -> None:
+    """Join loop kernels of one shape, a producer with its elementwise consumers first, then readers of the same value."""
+    for instruction in list(plan.order):
+        kernel = plan.owner.get(instruction)
+        if kernel is None or not _is_plain_loop(kernel):
+            continue
+        for user in list(instruction.users)[:MOST_READERS]:
+            if _reads_in_place(instruction, user):
+                for consumer in plan.kernels_of(user):
+                    if _canplan.merge(kernel, consumer):
+                        plan.merge(kernel, consumer)
+    for instruction in plan.order:
+        _merge_siblings(plan, instruction)
+
+
+def _is_plain_loop(kernel: Kernel) -> bool:
+    return kernel.kind == "kLoop" and not any(
+        isinstance(m.op, DynamicUpdateSlice | ReduceWindow) for m in kernel.members
+    )
+
+
+def _reads_in_place(instruction: Instruction, user: Instruction) -> bool:
+    return is_elementwise(user) and user.shape == instruction.shape
+
+
+def _merge_siblings(plan: FusionPlan, instruction: Instruction) -> None:
+    """Join kernels that read the whole of `instruction`, which is stored, element by element."""
+    stored = instruction in plan.owner or isinstance(instruction.op, Parameter)
+    if not stored or is_scalar_constant(instruction) or not hasattr(instruction.type, "shape"):
+        return
+    readers: dict[Kernel, None] = {}
+    for user in list(instruction.users)[:MOST_READERS]:
+        if _reads_in_place(instruction, user):
+            readers.update(dict.fromkeys(plan.kernels_of(user)))
+    chosen = [k for k in readers if _is_plain_loop(k) and k is not plan.owner.get(instruction)]
+    for k, first in enumerate(chosen):
+        for second in chosen[k + 1 :]:
+            if first.members and second.members and _can_merge(plan, first, second):
+                plan.merge(first, second)
+
+
+def _can_merge(plan: FusionPlan, first: Kernel, second: Kernel) -> bool:
+    """Whether the two make one kernel: one shape, not too large, and nothing outside stands between them."""
+    if first is second or not (_is_plain_loop(first) and _is_plain_loop(second)):
+        return False
+    if {m.shape for m in first.members} != {m.shape for m in second.members}:
+        return False
+    outputs = [o for k in (first, second) for o in plan.outputs(k)]
+    if first.size + second.size > MOST_INSTRUCTIONS or len(outputs) > MOST_OUTPUTS:
+        return False
+    return not _path_outside(plan, first, second) and not _path_outside(plan, second, first)
+
+
+def _path_outside(plan: FusionPlan, source: Kernel, target: Kernel) -> bool:
+    """Whether `target` depends on `source` through something that is in neither."""
+    both = {**source.members, **target.members}
+    between = [
+        user
+        for member in source.members
+        for user in member.users
+        if user not in both and not set(plan.homes.get(user, ())) <= {source, target}
+    ]
+    # a copy that lives in other kernels as well is read there; those kernels stand between
+    outside = [k for user in between for k in plan.homes.get(user, ()) if k not in (source, target)]
+    sources = [u for u in between if u not in plan.homes] + [m for k in outside for m in k.members]
+    return plan.reaches(sources, set(target.members)) if sources else False

@@ -1,0 +1,1 @@
+"""Rule tables: each file rewrites one family of operations into better ones."""
