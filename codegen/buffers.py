@@ -71,7 +71,7 @@ Handover = set[tuple[Value, Value]]
 
 
 def make_timeline(dataflow: Dataflow) -> Timeline:
-    """Number all positions and find every lifetime; a value that a loop reads from outside lives until the loop ends."""
+    """Number all positions, find every lifetime. What a loop reads from outside lives until the loop ends."""
     return _Clock(dataflow).timeline
 
 

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from onnxla.codegen.lowering import Lowering
 from onnxla.codegen.order import order_instructions
+from onnxla.errors import InternalError
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.names import UniqueNames
@@ -199,9 +200,16 @@ class _Flattener:
         name = self.names.give(instruction.name or op.opcode)
         results = self.fresh(name, leaves_of(instruction.type))
         if instruction not in self.lowered:
-            self.lowered[instruction] = self.lower(instruction)
+            self.lowered[instruction] = self.lower_named(instruction)
         region.append(Compute(instruction, name, tuple(operands), results, self.lowered[instruction]))
         return results
+
+    def lower_named(self, instruction: Instruction) -> Lowering:
+        try:
+            return self.lower(instruction)
+        except InternalError as error:
+            where = f"{instruction!r}" + (f", from node {instruction.source}" if instruction.source else "")
+            raise InternalError(f"{error}\n  in    {where}") from error
 
     def bitcast(self, instruction: Instruction, source: Value, region: Region) -> Leaves:
         if source.literal or source.type.element.bytes >= instruction.tensor_type.element.bytes:
@@ -278,7 +286,8 @@ class _Flattener:
         if isinstance(op, Reshape):
             return operands[0]
         if isinstance(op, While):
-            return [s if k == p else None for k, (s, p) in enumerate(zip(operands[0], self.passed_through(op.body)))]
+            kept = self.passed_through(op.body)
+            return [s if k == p else None for k, (s, p) in enumerate(zip(operands[0], kept, strict=True))]
         if isinstance(op, Call):
             given = [leaf for operand in operands for leaf in operand]
             return [None if p is None else given[p] for p in self.passed_through(op.to_apply)]

@@ -175,7 +175,7 @@ class Plan:
             f"  arena {self.arena_bytes} bytes (live at most {self.live_bytes}, all values {self.intermediate_bytes})",
             f"  weights {self.weights_bytes} bytes",
             *(f"  input {k} {type}" for k, type in enumerate(self.inputs)),
-            *(f"  output {k} {type} = {slot}" for k, (type, slot) in enumerate(zip(self.outputs, self.results))),
+            *(f"  output {k} {type} = {self.results[k]}" for k, type in enumerate(self.outputs)),
         ]
         return "\n".join([*head, *_lines(self.steps, 0)]) + "\n"
 

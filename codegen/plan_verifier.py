@@ -2,7 +2,7 @@
 
 Memory is a set of byte ranges, each holding a value by name. A write makes its range hold that value and forgets
 whatever it overlaps; a read needs its exact range to hold the value named. A branch keeps what all its cases leave; a
-loop is run until what survives a round no longer shrinks. Sizes, alignment, bounds and read-only memory are checked too.
+loop is run until what survives a round no longer shrinks. Sizes, alignment, bounds and who may write are checked too.
 """
 
 from bisect import bisect_left
@@ -225,7 +225,7 @@ class _Checker:
                 by_area.setdefault(area, []).append((start, start + buffer.bytes, slot))
         for ranges in by_area.values():
             ranges.sort(key=lambda r: r[:2])
-            for (_, end, first), (start, _, second) in zip(ranges, ranges[1:]):
+            for (_, end, first), (start, _, second) in zip(ranges, ranges[1:], strict=False):
                 if start < end:
                     self.fail(step, f"{first} and {second} overlap")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from onnxla.codegen.arena import Lifetime, live_bytes, pack_arena
 from onnxla.codegen.buffers import Home, Timeline, assign_homes, in_place_pairs, lifetime_of, make_timeline
-from onnxla.codegen.dataflow import Compute, Dataflow, Lower, Loop, Move, Region, Select, Value, build_dataflow, walk
+from onnxla.codegen.dataflow import Compute, Dataflow, Loop, Lower, Move, Region, Select, Value, build_dataflow, walk
 from onnxla.codegen.lowering import Argument, KernelCall, Operand, Packed, Result, Table, Temporary
 from onnxla.codegen.plan import (
     Access,
@@ -21,14 +21,14 @@ from onnxla.codegen.plan import (
     Step,
     Steps,
     WhileLoop,
-    walk_steps,
     slots_of,
+    walk_steps,
 )
 from onnxla.codegen.plan_verifier import verify_plan
 from onnxla.codegen.weights import WeightsImage
 from onnxla.errors import InternalError, SourceNode
 from onnxla.hlo.module import Module
-from onnxla.hlo.types import PRED, TensorType
+from onnxla.hlo.types import PRED
 
 
 def make_plan(module: Module, lower: Lower, weights: WeightsImage) -> Plan:

@@ -48,7 +48,7 @@ def _cpus() -> int:
 
 
 def _shares(texts: Sequence[str], count: int) -> list[list[int]]:
-    """Indices of `texts` in `count` lists of about equal length of text: the longest first, each to the least loaded."""
+    """Indices of `texts` in `count` lists of about equal work: the longest first, each to the least loaded."""
     shares: list[list[int]] = [[] for _ in range(count)]
     load = [0] * count
     for k in sorted(range(len(texts)), key=lambda k: (-len(texts[k]), k)):

@@ -3,6 +3,7 @@
 A fusion and a single operation look the same from here, so every schedule starts from a `Cluster`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,13 +77,14 @@ class Cluster:
 class Frame:
     """The usual kernel around a cluster: a parameter for each operand and each result leaf."""
 
-    def __init__(self, cluster: Cluster, name: str, tasks: int) -> None:
+    def __init__(self, cluster: Cluster, name: str, tasks: int, omit: Sequence[Instruction] = ()) -> None:
+        """Leaves in `omit` get no parameter: the schedule brings their data in another form."""
         self.cluster = cluster
         self.b = KernelBuilder(name, tasks)
         self.arguments: list[Argument] = []
         leaves: dict[Instruction, Leaf] = {}
         for leaf in cluster.leaves:
-            if isinstance(leaf.op, Constant) and leaf.op.literal.array.size == 1:
+            if leaf in omit or isinstance(leaf.op, Constant) and leaf.op.literal.array.size == 1:
                 continue  # inside the kernel as a number
             leaves[leaf] = self.array(f"in{len(leaves)}", leaf.tensor_type, "input")
             self.arguments.append(Operand(cluster.operand_number(leaf)))

@@ -2,10 +2,13 @@
 
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.cluster import Cluster
+from onnxla.codegen.kernels.convolution import lower_convolution
+from onnxla.codegen.kernels.dot import lower_dot
 from onnxla.codegen.kernels.loop import lower_loop
 from onnxla.codegen.kernels.row import lower_row
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.contraction import Convolution, Dot
 
 
 def lower(instruction: Instruction, target: Target) -> Lowering:
@@ -13,4 +16,20 @@ def lower(instruction: Instruction, target: Target) -> Lowering:
     cluster = Cluster.of(instruction)
     if all(t.size == 0 for t in cluster.results):
         return Lowering(())
-    return lower_row(cluster, target) or lower_loop(cluster, target)
+    return _contraction(cluster, target) or lower_row(cluster, target) or lower_loop(cluster, target)
+
+
+def _contraction(cluster: Cluster, target: Target) -> Lowering | None:
+    """The contraction schedules, where the cluster is one contraction of leaves and an elementwise epilogue."""
+    heroes = [i for i in cluster.instructions if isinstance(i.op, Dot | Convolution)]
+    if len(heroes) != 1:
+        return None
+    (hero,) = heroes
+    computed = set(cluster.instructions)
+    if any(o in computed for o in hero.operands) or hero.operands[0] is hero.operands[1]:
+        return None
+    if any(o.tensor_type.size == 0 for o in hero.operands) or hero.tensor_type.element.is_complex:
+        return None
+    if isinstance(hero.op, Dot):
+        return lower_dot(cluster, hero, target)
+    return lower_convolution(cluster, hero, target)

@@ -115,12 +115,14 @@ class ValueEmitter:
         b = self.b
         if self._record is not None:
             self._record.append((None, expr))
-        total = b.const(expr.constant)
-        scalars = [t for t in expr.terms if not self._per_lane(t[0])]
-        for atom, coefficient in scalars + [t for t in expr.terms if self._per_lane(t[0])]:
-            part = self._atom(atom, coefficient)
-            total = b.add(part, total)
-        return total
+        # what is known furthest out is summed first, and the constant last: an address is then
+        # a loop-invariant part, the counters, and a displacement
+        parts = [self._atom(atom, coefficient) for atom, coefficient in expr.terms]
+        parts.sort(key=lambda part: (part.lanes, part.level))
+        total = b.const(0)
+        for part in parts:
+            total = b.add(total, part)
+        return b.add(total, b.const(expr.constant))
 
     def _per_lane(self, atom: ix.Atom) -> bool:
         return atom.per_lane if isinstance(atom, Variable) else atom.operand.per_lane

@@ -1,0 +1,180 @@
+"""Convolution as a contraction: rows are output pixels, columns output features, depth the window and input features.
+
+The input is read in place, a row pointer for each output pixel; nothing is unfolded. Where the
+window hangs over the edge, or the input is dilated, a padded copy is made first. With channels
+last and an undilated window, kernel columns and features are one consecutive run of depth.
+Grouped convolutions are batches of smaller ones; depthwise ones have a schedule of their own.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxla.codegen.cpu.target import Target
+from onnxla.codegen.kernels import index as ix
+from onnxla.codegen.kernels import storage
+from onnxla.codegen.kernels.cluster import Cluster, Frame
+from onnxla.codegen.kernels.contraction import (
+    PackedRight,
+    PlainRight,
+    Problem,
+    Right,
+    Shapes,
+    choose_tiling,
+    emit_contraction,
+    pack_panels,
+)
+from onnxla.codegen.kernels.index import Expr
+from onnxla.codegen.kernels.loop import lower_loop, name_of
+from onnxla.codegen.kernels.value import Array, Index
+from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
+from onnxla.hlo.literal import Literal
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.contraction import Convolution
+from onnxla.hlo.ops.shape import Pad
+from onnxla.hlo.ops.structural import Constant, Parameter
+from onnxla.hlo.types import Array as NumpyArray
+from onnxla.hlo.types import Shape, TensorType
+
+
+def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
+    """`hero` is the convolution of the cluster; its operands are leaves. None where the loop schedule is as good."""
+    op = hero.op
+    assert isinstance(op, Convolution)
+    view = ConvolutionView.of(hero)
+    if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
+        return None
+    number = cluster.operand_number(hero.operands[1])
+    constant = isinstance(cluster.instruction.operands[number].op, Constant)
+    tiling = choose_tiling(view.rows, view.columns, view.equidistant, op.element, target)
+    calls, temporaries, padded = pad_input(cluster, hero, target)
+    left_leaf, right_leaf = hero.operands
+
+    def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
+        omit = (*((left_leaf,) if calls else ()), *((right_leaf,) if constant else ()))
+        frame = Frame(cluster, name, tasks, omit)
+        if calls:
+            left = frame.array("padded", padded, "input")
+            frame.arguments.append(Temporary(0))
+        else:
+            found = frame.emitter.leaves[left_leaf]
+            assert isinstance(found, Array)
+            left = found
+        problem = Problem(
+            view.groups, view.rows, view.columns, view.depth, left, view.left_index, op.element, view.result_index
+        )
+        if not constant:
+            array = frame.emitter.leaves[right_leaf]
+            assert isinstance(array, Array)
+            return frame, problem, PlainRight(array, view.right_index, tiling.width)
+        compute = storage.compute_element(op.element)
+        panels = -(-view.columns // tiling.width)
+        depth = math.prod(view.depth)
+        buffer = frame.b.parameter("packed", compute, view.groups * panels * depth * tiling.width, "input", 64)
+        packing = f"convolution {op.dimensions} groups={view.groups} x{tiling.width} {compute}"
+        frame.arguments.append(Packed(number, packing, lambda a: view.pack(a, tiling.width, compute.dtype)))
+        return frame, problem, PackedRight(buffer, tiling.width, depth * tiling.width, panels * depth * tiling.width)
+
+    shapes = Shapes(view.groups, view.rows, view.columns, view.depth)
+    kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
+    return Lowering((*calls, KernelCall(kernel, arguments)), temporaries)
+
+
+def pad_input(
+    cluster: Cluster, hero: Instruction, target: Target
+) -> tuple[tuple[KernelCall, ...], tuple[int, ...], TensorType]:
+    """A call that copies the input into temporary 0 with its padding and dilation, if it needs any; the copy's type."""
+    op = hero.op
+    assert isinstance(op, Convolution)
+    lhs = hero.operands[0].tensor_type
+    low, high, interior = [0] * lhs.rank, [0] * lhs.rank, [0] * lhs.rank
+    for dimension, w in zip(op.dimensions.input_spatial, op.window.dimensions, strict=True):
+        low[dimension], high[dimension], interior[dimension] = w.pad_low, w.pad_high, w.base_dilation - 1
+    if not any(low) and not any(high) and not any(interior):
+        return (), (), lhs
+    source = Instruction(Parameter(0, lhs))
+    zero = Instruction(Constant(Literal(np.zeros((), lhs.element.dtype))))
+    pad = Instruction(Pad(tuple(low), tuple(high), tuple(interior)), (source, zero))
+    (call,) = lower_loop(Cluster.of(pad), target).calls
+    number = cluster.operand_number(hero.operands[0])
+    arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
+    return (KernelCall(call.kernel, arguments),), (pad.tensor_type.bytes,), pad.tensor_type
+
+
+@dataclass(frozen=True)
+class ConvolutionView:
+    """The dimensions of a convolution over its padded input, sorted by what they do."""
+
+    op: Convolution
+    result: TensorType
+    kernel: TensorType
+    groups: int
+    rows: Shape
+    """Batch, then output positions."""
+    columns: int
+    """Output features of one group."""
+    depth: Shape
+    """Kernel positions and input features of one group; the last kernel dimension and the features may be merged."""
+    merged: bool
+    equidistant: bool
+
+    @staticmethod
+    def of(hero: Instruction) -> "ConvolutionView":
+        op = hero.op
+        assert isinstance(op, Convolution)
+        dims, kernel = op.dimensions, hero.operands[1].tensor_type
+        groups = op.feature_group_count
+        rows = tuple(hero.shape[d] for d in (dims.output_batch, *dims.output_spatial))
+        features = kernel.shape[dims.kernel_input_feature]
+        window = tuple(w.size for w in op.window.dimensions)
+        rank = len(window) + 2
+        channels_last = rank > 2 and dims.input_feature == rank - 1 and dims.input_spatial[-1] == rank - 2
+        merged = channels_last and op.window.dimensions[-1].window_dilation == 1 and groups == 1
+        depth = (*window[:-1], window[-1] * features) if merged else (*window, features)
+        plain = all(
+            w.size == 1 and w.stride == 1 and not w.pad_low and not w.pad_high and w.base_dilation == 1
+            for w in op.window.dimensions
+        )
+        in_order = (dims.input_batch, *dims.input_spatial) == tuple(range(rank - 1))
+        return ConvolutionView(
+            op, hero.tensor_type, kernel, groups, rows, kernel.shape[dims.kernel_output_feature] // groups, depth,
+            merged, plain and in_order,
+        )
+
+    def left_index(self, group: Expr, row: Index, depth: Index) -> Index:
+        """Where a row's pixel reads at one depth, in the padded input."""
+        dims, windows = self.op.dimensions, self.op.window.dimensions
+        features = self.kernel.shape[dims.kernel_input_feature]
+        batch, *pixel = row
+        places = list(depth)
+        where: dict[int, Expr] = {dims.input_batch: batch}
+        if self.merged:
+            # (kernel column, feature) as one run: past the last feature lies the next pixel's first
+            where[dims.input_feature] = places.pop()
+            places.append(ix.ZERO)
+        else:
+            where[dims.input_feature] = group * features + places.pop()
+        for dimension, at, place, w in zip(dims.input_spatial, pixel, places, windows, strict=True):
+            where[dimension] = at * w.stride + place * w.window_dilation
+        return tuple(where[d] for d in range(len(where)))
+
+    def right_index(self, group: Expr, depth: Expr, column: Expr) -> Index:
+        dims = self.op.dimensions
+        shape = tuple(self.kernel.shape[d] for d in (*dims.kernel_spatial, dims.kernel_input_feature))
+        where = dict(zip((*dims.kernel_spatial, dims.kernel_input_feature), ix.delinearize(depth, shape), strict=True))
+        where[dims.kernel_output_feature] = group * self.columns + column
+        return tuple(where[d] for d in range(len(where)))
+
+    def result_index(self, group: Expr, row: Index, column: Expr) -> Index:
+        dims = self.op.dimensions
+        where = dict(zip((dims.output_batch, *dims.output_spatial), row, strict=True))
+        where[dims.output_feature] = group * self.columns + column
+        return tuple(where[d] for d in range(len(where)))
+
+    def pack(self, kernel: NumpyArray, width: int, dtype: np.dtype) -> NumpyArray:  # type: ignore[type-arg]
+        """The kernel as panels, by group."""
+        dims = self.op.dimensions
+        order = (dims.kernel_output_feature, *dims.kernel_spatial, dims.kernel_input_feature)
+        flat = kernel.transpose(order).reshape(self.groups, self.columns, -1)
+        return pack_panels(flat.transpose(0, 2, 1), width, dtype)
