@@ -1,8 +1,8 @@
 """Fusion: instructions become kernels that store nothing between them.
 
-Contractions take the elementwise work on their results first, then reductions grow into row kernels; what is left goes to
-its consumers, and loop kernels over the same data join. After this pass a program computation holds parameters, constants,
-tuples and their elements, reshapes (which are names), fusions, and single operations that are a kernel each.
+Contractions take the elementwise work on their results first, then reductions grow into row kernels; what is left goes
+to its consumers, and loop kernels over the same data join. After this pass a program computation holds parameters,
+constants, tuples and their elements, reshapes (which are names), fusions, and single operations, a kernel each.
 """
 
 from onnxla.hlo.module import Computation

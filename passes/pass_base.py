@@ -25,7 +25,7 @@ class Pass(ABC):
 
 
 class ComputationPass(Pass):
-    """A pass that looks at one computation of tensors at a time: the entry, loop bodies and conditions, branches, calls.
+    """A pass that looks at one program computation at a time: the entry, loop bodies and conditions, branches, calls.
 
     The scalar computations inside reduce, sort, scatter and map, and the bodies of fusions, are left alone.
     """

@@ -33,8 +33,8 @@ class Kernel:
 class FusionPlan:
     """Who computes each instruction of `computation`.
 
-    An owned instruction is computed once, by its owner. An instruction in `homes` is stored nowhere: every kernel listed
-    there computes it for itself. What is in neither is computed alone, or needs no kernel.
+    An owned instruction is computed once, by its owner. An instruction in `homes` is stored nowhere: every kernel
+    listed there computes it for itself. What is in neither is computed alone, or needs no kernel.
     """
 
     def __init__(self, computation: Computation) -> None:

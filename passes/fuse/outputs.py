@@ -15,7 +15,7 @@ MOST_READERS = 16
 
 
 def merge_outputs(plan: FusionPlan) -> None:
-    """Join loop kernels of one shape, a producer with its elementwise consumers first, then readers of the same value."""
+    """Join loop kernels of one shape: producers with elementwise consumers first, then readers of the same value."""
     for instruction in list(plan.order):
         kernel = plan.owner.get(instruction)
         if kernel is None or not _is_plain_loop(kernel):
@@ -23,7 +23,7 @@ def merge_outputs(plan: FusionPlan) -> None:
         for user in list(instruction.users)[:MOST_READERS]:
             if _reads_in_place(instruction, user):
                 for consumer in plan.kernels_of(user):
-                    if _canplan.merge(kernel, consumer):
+                    if _can_merge(plan, kernel, consumer):
                         plan.merge(kernel, consumer)
     for instruction in plan.order:
         _merge_siblings(plan, instruction)

@@ -1,7 +1,7 @@
 """Producers move into the kernels of their consumers, so that what is between them is never stored.
 
-Consumers are decided first (the walk goes backwards), so when a producer's turn comes it is known which kernels its users
-ended up in. In one kernel: it joins. In several: it is copied into each when recomputing it costs no more than reading
+Consumers are decided first (the walk goes backwards), so when a producer's turn comes it is known which kernels its
+users ended up in. In one kernel: it joins. In several: it is copied into each when recomputing it costs no more than reading
 it; otherwise it is stored, by a kernel of its own.
 """
 
@@ -27,7 +27,7 @@ from onnxla.passes.fuse.traits import (
 LONGEST_COPY = 6
 """Cheap operations that may be computed anew by each reader."""
 LARGEST_STRIDED = 1 << 12
-"""Elements of a transpose that a loop may read across its rows; a larger one is moved tile by tile, in a kernel of its own."""
+"""Elements of a transpose that a loop may read across its rows; a larger one is a kernel of its own, in tiles."""
 MOST_PATHS = 4
 """Different indices at which one kernel may compute the same instruction."""
 
@@ -135,7 +135,7 @@ class _ProducerFusion:
         return True
 
     def _accepts_reduce(self, kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
-        """A reduction takes the elementwise work on its result, next to reductions of the same shape over the same dimensions."""
+        """A reduction joins the elementwise work on its result, next to others of one shape over the same dimensions."""
         if not is_elementwise(user) or user.shape != producer.shape or self.paths[user] != {()}:
             return False
         if kernel.kind == "kLoop":

@@ -1,4 +1,4 @@
-"""What fusion wants to know about one instruction: is it arithmetic, what does it cost, how does it read its operands."""
+"""What fusion wants to know of an instruction: is it arithmetic, what does it cost, how does it read its operands."""
 
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -55,7 +55,7 @@ def is_expensive(instruction: Instruction) -> bool:
 
 
 def keeps_rows(instruction: Instruction) -> bool:
-    """Whether elements that are neighbours along the last dimension of the result are neighbours where they come from."""
+    """Whether neighbours along the last dimension of the result are neighbours where they come from."""
     op = instruction.op
     rank = len(instruction.shape)
     match op:
