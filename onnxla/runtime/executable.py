@@ -5,6 +5,7 @@ once. The native call goes through ctypes, which lets other Python threads run m
 """
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,22 +40,30 @@ class _Frame:
 
 
 class Executable:
-    """A program whose code is linked into this process."""
+    """A program and its code in this process, linked at the first run (or `link()`)."""
 
     def __init__(self, program: Program) -> None:
-        """Raises ArtifactError where the code is for another machine or cannot be linked."""
-        check_machine(program.triple, program.features)
+        if program.arena_bytes < 0:
+            raise ArtifactError(f"impossible arena of {program.arena_bytes} bytes")
         self.program = program
-        pool = thread_pool(program.thread_pool)
-        self._library = NativeLibrary(program.objects, [_ENTRY], {PARALLEL_FOR: pool.parallel_for_address})
-        self._entry = _Entry(self._library[_ENTRY])
+        self._entry: Any = None
+        self._linking = threading.Lock()
         self._weights = as_aligned(program.weights)
         self._weights_address = self._weights.ctypes.data
         self._input_checks = [(s, s.dtype, s.shape) for s in program.inputs]
         self._output_makers = [(s.shape, s.dtype) for s in program.outputs]
         self._frames: list[_Frame] = []
-        if program.arena_bytes < 0:
-            raise ArtifactError(f"impossible arena of {program.arena_bytes} bytes")
+
+    def link(self) -> None:
+        """Raises ArtifactError where the code is for another machine or cannot be linked."""
+        with self._linking:
+            if self._entry is not None:
+                return
+            program = self.program
+            check_machine(program.triple, program.features)
+            imports = {PARALLEL_FOR: thread_pool(program.thread_pool).parallel_for_address}
+            self._library = NativeLibrary(program.objects, [_ENTRY], imports)
+            self._entry = _Entry(self._library[_ENTRY])
 
     def run(
         self,
@@ -68,6 +77,8 @@ class Executable:
         `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and
         after each step. Raises InputError that lists everything wrong with `values` and `out`; then nothing has run.
         """
+        if self._entry is None:
+            self.link()
         inputs = self._checked_inputs(values)
         outputs = (
             [np.empty(shape, dtype) for shape, dtype in self._output_makers]

@@ -36,6 +36,7 @@ class CompiledModel:
         programs: Sequence[Program],
         *,
         specialise: Specialise | None = None,
+        constants: Mapping[str, Array] | None = None,
         num_threads: int | None = None,
         about: Mapping[str, Any] | None = None,
         report: CompileReport | None = None,
@@ -47,6 +48,8 @@ class CompiledModel:
         self._output_names = [t.name for t in signature.outputs]
         self._output_index = {name: k for k, name in enumerate(self._output_names)}
         self._specialise = specialise
+        self._constants = dict(constants or {})
+        """Values of inputs that were fixed when compiling; a run may leave them out."""
         self._executables = [Executable(p) for p in programs]
         """Those used last come first. The list is replaced, never changed, so readers need no lock."""
         self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
@@ -146,6 +149,11 @@ class CompiledModel:
         ordered = sorted(self.programs, key=_shape_key)
         return write_artifact(path, Artifact(self._signature, tuple(ordered), self._about))
 
+    def link(self) -> None:
+        """Bring the code into this process now, not at the first run. Raises ArtifactError where it cannot run."""
+        for executable in self._executables:
+            executable.link()
+
     # Inside
 
     def _latest(self) -> Program:
@@ -161,12 +169,26 @@ class CompiledModel:
             except KeyError:
                 pass
         missing = [n for n in names if n not in feeds]
-        unknown = [str(n) for n in feeds if n not in names]
+        unknown = [str(n) for n in feeds if n not in names and n not in self._constants]
+        if not missing and not unknown:
+            self._require_constants(feeds)
+            return [feeds[name] for name in names]
         problems = [f"missing inputs: {', '.join(missing)}"] if missing else []
         problems += [f"not inputs of the model: {', '.join(unknown)}"] if unknown else []
         raise InputError(
             "\n".join([*problems, f"the model takes {', '.join(map(str, self._signature.inputs)) or 'none'}"])
         )
+
+    def _require_constants(self, feeds: Mapping[str, Any]) -> None:
+        """Raise InputError where a feed differs from the value that the code was made for."""
+        problems = [
+            f"{name}: the model was compiled for the value {np.array2string(value, threshold=8)}; "
+            "leave it out of constants= when compiling to choose it when running"
+            for name, value in self._constants.items()
+            if name in feeds and not np.array_equal(np.asarray(feeds[name]), value)
+        ]
+        if problems:
+            raise InputError("\n".join(problems))
 
     def _require_outputs(self, names: Iterable[str]) -> None:
         unknown = [str(n) for n in names if n not in self._output_index]
@@ -186,7 +208,7 @@ class CompiledModel:
 
     def _run(self, values: list[Any], out: list[Any] | None) -> list[Array]:
         executables = self._executables
-        if len(executables) == 1 and self._specialise is None and not executables[0].program.constants:
+        if len(executables) == 1 and self._specialise is None and len(executables[0].program.inputs) == len(values):
             return executables[0].run(values, self.num_threads, out)
         executable, chosen = self._prepare(values)
         return executable.run(chosen, self.num_threads, out)
@@ -255,13 +277,19 @@ def load_compiled(
         **({} if verify_weights is None else {"verify_weights": verify_weights})
     )
     artifact = read_artifact(path, verify_weights=settings.verify_weights)
-    return CompiledModel(artifact.signature, artifact.programs, num_threads=num_threads, about=artifact.about)
+    inputs = {t.name for t in artifact.signature.inputs}
+    fixed = {name: value for name, value in artifact.programs[0].constants.items() if name not in inputs}
+    model = CompiledModel(
+        artifact.signature, artifact.programs, constants=fixed, num_threads=num_threads, about=artifact.about
+    )
+    model.link()
+    return model
 
 
 def _fits(program: Program, arrays: Mapping[str, Array]) -> bool:
     """Whether the program was made for the shapes of these inputs, and for these values where they count."""
     return all(arrays[t.name].shape == t.shape for t in program.inputs) and all(
-        _same(arrays[name], value) for name, value in program.constants.items()
+        _same(arrays[name], value) for name, value in program.constants.items() if name in arrays
     )
 
 

@@ -1,0 +1,144 @@
+"""The door: `compile()` turns a model into a `CompiledModel`; `load_compiled()` (runtime/model.py) reads one back."""
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from onnxla.compiler import Compiler, Progress, Shapes, may_compile_later
+from onnxla.config import CompileOptions
+from onnxla.errors import CompileError, InputError
+from onnxla.frontends.onnx.model_file import ModelSource
+from onnxla.hlo.types import Array
+from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.program import Program
+from onnxla.runtime.report import CompileReport
+from onnxla.runtime.signature import ModelSignature, model_tensor
+from onnxla.version import __version__
+
+Dims: TypeAlias = Mapping[str, int | Sequence[int]]
+Options: TypeAlias = CompileOptions | Mapping[str, Any] | None
+
+
+def compile(
+    model: ModelSource,
+    *,
+    target: str = "cpu",
+    shapes: Shapes | None = None,
+    dims: Dims | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    options: Options = None,
+    num_threads: int | None = None,
+    input_shapes: Shapes | None = None,
+    progress: Progress | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> CompiledModel:
+    """Compile an ONNX model: a path, bytes or a ModelProto.
+
+    `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
+    sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
+    compiled when it first runs. `constants` gives values of inputs that the code is made for. `folder` is where the
+    external data of an in-memory model lies. `progress` is told about each stage.
+
+    Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
+    for wrong arguments, ResourceLimitError beyond a documented limit, DeviceError for a target that is not there.
+    """
+    if shapes is not None and input_shapes is not None:
+        raise InputError("shapes and input_shapes are one argument under two names; give one of them")
+    shapes = shapes if shapes is not None else input_shapes
+    compiler = Compiler(
+        model,
+        target=target,
+        options=_options(options),
+        constants={name: np.asarray(value) for name, value in (constants or {}).items()},
+        progress=progress,
+        folder=folder,
+    )
+    choices = list(_each_size(dims or {}))
+    programs: list[Program] = []
+    report: CompileReport | None = None
+    try:
+        for sizes in choices:
+            program, report = compiler.program(shapes, sizes)
+            programs.append(program)
+    except CompileError as error:
+        if programs or len(choices) > 1 or not may_compile_later(error):
+            raise
+    fixed = _single_sizes(dims or {})
+    signature = _signature_of(programs[0]) if len(programs) == 1 else compiler.signature(fixed, shapes)
+    return CompiledModel(
+        signature,
+        programs,
+        specialise=None if programs else _specialise(compiler, fixed),
+        constants=compiler.constants,
+        num_threads=num_threads,
+        about=_about(compiler),
+        report=report,
+    )
+
+
+def _options(options: Options) -> CompileOptions:
+    """The options with the environment's values for what is not given. Raises InputError for names there are not."""
+    if isinstance(options, CompileOptions):
+        return options
+    known = {f.name for f in fields(CompileOptions)}
+    unknown = sorted(set(options or {}) - known)
+    if unknown:
+        raise InputError(f"no option {', '.join(unknown)}; the options are {', '.join(sorted(known))}")
+    return CompileOptions.from_environment(**(options or {}))
+
+
+def _each_size(dims: Dims) -> Iterator[dict[str, int]]:
+    """Every combination of the sizes of the dimensions."""
+    lists = [
+        [int(sizes)] if isinstance(sizes, (int, np.integer)) else [int(n) for n in sizes] for sizes in dims.values()
+    ]
+    empty = [name for name, sizes in zip(dims, lists, strict=True) if not sizes]
+    if empty:
+        raise InputError(f"no sizes given for dimension {', '.join(empty)}")
+    for combination in itertools.product(*lists):
+        yield dict(zip(dims, combination, strict=True))
+
+
+def _single_sizes(dims: Dims) -> dict[str, int]:
+    """The dimensions of `dims` that have one size."""
+    choices = list(_each_size(dims))
+    return {name: choices[0][name] for name in dims if len({c[name] for c in choices}) == 1}
+
+
+def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> "Any":
+    """Compiles for the arrays of a run."""
+
+    def specialise(arrays: Mapping[str, Array]) -> Program:
+        shapes = {name: array.shape for name, array in arrays.items()}
+        program, _ = compiler.program(shapes, dims, arrays)
+        return program
+
+    return specialise
+
+
+def _signature_of(program: Program) -> ModelSignature:
+    return ModelSignature(_tensors(program.inputs), _tensors(program.outputs))
+
+
+def _tensors(signatures: Iterable[Any]) -> Any:
+    return tuple(model_tensor(s) for s in signatures)
+
+
+def _about(compiler: Compiler) -> dict[str, Any]:
+    """What an artifact says about how it was made. Nothing in it depends on time or place."""
+    return {
+        "onnxla": __version__,
+        "model": compiler.model.name,
+        "target": str(compiler.target),
+        "options": {f.name: getattr(compiler.options, f.name) for f in fields(compiler.options) if f.name in _ABOUT},
+    }
+
+
+_ABOUT = ("fast_math", "precision", "opt_level", "target_cpu", "disabled_passes", "stop_after")
+
+__all__ = ["CompileOptions", "CompileReport", "CompiledModel", "Progress", "compile", "load_compiled"]
