@@ -20,12 +20,18 @@ from onnxla.hlo.types import (
     F8E8M0FNU,
     F32,
     F64,
+    S2,
+    S4,
+    S32,
+    U2,
+    U4,
     U8,
     U32,
     ElementType,
 )
 
 SATURATING = (F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ)
+SUB_BYTE_INTEGERS = (S2, S4, U2, U4)
 MANTISSA_BITS_OF_SINGLE = 23
 INFINITE_EXPONENT = 0xFF
 LARGEST_EXPONENT = 0xFE
@@ -60,7 +66,10 @@ def bit_cast(node: NodeView, b: Builder) -> Instruction:
 
 
 def convert(node: NodeView, b: Builder, x: Instruction, element: ElementType) -> Instruction:
-    """`x` in `element`, with the node's attributes `saturate` and `round_mode`."""
+    """`x` in `element`, with the node's attributes `saturate` and `round_mode`.
+
+    Floats become 2- and 4-bit integers as in onnxruntime: rounded, halves away from zero, and then wrapped.
+    """
     if x.tensor_type.element is element:
         return x
     saturate = bool(node.int("saturate", 1))
@@ -71,6 +80,8 @@ def convert(node: NodeView, b: Builder, x: Instruction, element: ElementType) ->
         limit = float(ml_dtypes.finfo(element.dtype).max)
         source = x.tensor_type.element
         x = b.clamp(b.constant(-limit, source), x, b.constant(limit, source))
+    if element in SUB_BYTE_INTEGERS and x.tensor_type.element.is_float:
+        x = b.convert(b.unary("round-nearest-afz", x), S32)
     return b.convert(x, element)
 
 

@@ -58,8 +58,11 @@ def _larger_first(element: ElementType) -> Computation:
 
 @onnx_op("AveragePool")
 def average_pool(node: NodeView, b: Builder) -> Instruction:
+    return average_over_windows(node, b, node.input(0))
+
+
+def average_over_windows(node: NodeView, b: Builder, given: Instruction) -> Instruction:
     """The sum over a window divided by the elements it covers, padding counted on request."""
-    given = node.input(0)
     sliding = _read(node, given)
     total = _window_sum(b, widen(b, given), sliding)
     counts = _covered(sliding, include_padding=bool(node.int("count_include_pad", 0)))

@@ -3,9 +3,8 @@
 Half precision accumulates in f32. Reducing nothing gives the operation's identity.
 """
 
-from collections.abc import Callable
-
 import math
+from collections.abc import Callable
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
@@ -36,9 +35,9 @@ def reduce_prod(b: Builder, x: Instruction, dimensions: Shape) -> Instruction:
 
 
 def reduce_mean(b: Builder, x: Instruction, dimensions: Shape) -> Instruction:
-    """The sum over the count; integers round towards zero."""
+    """The sum over the count; integers round towards zero, and the mean of nothing is 0."""
     total = reduce_sum(b, x, dimensions)
-    return b.divide(total, b.full_like(total, math.prod(x.shape[d] for d in dimensions)))
+    return b.divide(total, b.full_like(total, max(math.prod(x.shape[d] for d in dimensions), 1)))
 
 
 def reduce_l1(b: Builder, x: Instruction, dimensions: Shape) -> Instruction:

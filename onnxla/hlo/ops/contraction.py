@@ -62,7 +62,7 @@ class Dot(Op, name="dot"):
         product = np.matmul(
             left.reshape(*batch, math.prod(rows), depth), right.reshape(*batch, depth, math.prod(columns))
         )
-        return from_products(product, self.element).reshape(*batch, *rows, *columns)
+        return from_products(product, self.element).reshape((*batch, *rows, *columns))
 
 
 def for_products(lhs: Array, rhs: Array, element: ElementType) -> tuple[Array, Array]:
