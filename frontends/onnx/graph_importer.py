@@ -184,7 +184,7 @@ class GraphImporter:
 
     def _call(self, view: NodeView, call: FunctionCall, inputs: Sequence[Value | None]) -> Sequence[Value]:
         if call.key in self._calls:
-            raise CompileError(f"the function {'.'.join(call.key)} calls itself")
+            raise CompileError(f"the function {'.'.join(filter(None, call.key))} calls itself")
         arguments: dict[str, Binding] = {name: None for name in call.body.input}
         arguments.update(zip(call.body.input, inputs, strict=False))
         inner = GraphImporter(

@@ -105,7 +105,10 @@ def try_import(
         return ImportResult(None, tuple(session.problems))
     proto = model.proto.graph
     graph.bind_initializers(proto, values)
-    graph.run(proto.node, [o.name for o in proto.output])
+    try:
+        graph.run(proto.node, [o.name for o in proto.output])
+    except RecursionError as error:
+        raise ResourceLimitError("subgraphs and functions are nested too deeply") from error
     outputs = _outputs(graph, session, signature.outputs)
     if session.problems:
         return ImportResult(None, tuple(session.problems))
