@@ -5,6 +5,7 @@ its buffers, the printed entry and the linked code are all real; only the arithm
 """
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,7 +90,11 @@ def _run(
     op: Op, operand_types: Sequence[Type], operands: Sequence[TensorType], results: Sequence[TensorType]
 ) -> Callable[[Any, int], None]:
     def run(buffers: Any, task: int) -> None:
+        """Results start as garbage (but where they are an operand's own memory), as a kernel may write them early."""
         if task == 0:
+            for k, type in enumerate(results):
+                if buffers[len(operands) + k] not in buffers[: len(operands)]:
+                    _view(buffers[len(operands) + k], type).reshape(-1).view(np.uint8)[...] = 0xEE
             given = iter([_view(buffers[k], t).copy() for k, t in enumerate(operands)])
             value = op.evaluate(*(_assemble(t, given) for t in operand_types))
             for k, (array, type) in enumerate(zip(flatten(value), results, strict=True)):
@@ -130,7 +135,7 @@ class NativePlan:
         library.add_ir(_SERIAL_POOL)
         library.add_current_process()
         library.export_symbol("onnxla_run")
-        self.tracker = library.link(_jit(), f"plan{id(self)}")
+        self.tracker = library.link(_jit(), f"plan{next(_NUMBERS)}")
         prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
         self.entry = prototype(self.tracker["onnxla_run"])
 
@@ -154,6 +159,7 @@ def _pointers(arrays: Sequence[Array]) -> Any:
     return (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))
 
 
+_NUMBERS = itertools.count()
 _JIT: list[Any] = []
 
 
