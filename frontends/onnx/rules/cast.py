@@ -77,7 +77,7 @@ def convert(node: NodeView, b: Builder, x: Instruction, element: ElementType) ->
         return _to_power_of_two(node, b, x, node.string("round_mode", "up"), saturate)
     if saturate and element in SATURATING:
         x = x if x.tensor_type.element is F64 else b.convert(x, F32)
-        limit = float(ml_dtypes.finfo(element.dtype).max)
+        limit = float(ml_dtypes.finfo(element.dtype).max)  # type: ignore[no-untyped-call]
         source = x.tensor_type.element
         x = b.clamp(b.constant(-limit, source), x, b.constant(limit, source))
     if element in SUB_BYTE_INTEGERS and x.tensor_type.element.is_float:

@@ -17,7 +17,7 @@ from onnxla.hlo.window import ConvolutionDimensions, Window, WindowDimension
 def conv(node: NodeView, b: Builder) -> Instruction:
     x, weight = node.input(0), node.input(1)
     rank = _check_operands(node, x, weight)
-    sliding = read_sliding(node, node.ints("kernel_shape", None) or weight.shape[2:], x.shape[2:])
+    sliding = read_sliding(node, node.ints("kernel_shape", ()) or weight.shape[2:], x.shape[2:])
     if weight.shape[1] * node.int("group", 1) != x.shape[1]:
         node.shape_error(f"{x.shape[1]} channels do not fit weights {weight.tensor_type}")
     window = Window(tuple(s.dimension for s in sliding))
@@ -28,7 +28,7 @@ def _check_operands(node: NodeView, x: Instruction, weight: Instruction) -> int:
     """The number of spatial dimensions."""
     if len(x.shape) < 3 or len(weight.shape) != len(x.shape):
         node.shape_error("a convolution needs [N, C, spatial...] and weights of the same rank")
-    kernel = node.ints("kernel_shape", None)
+    kernel = node.ints("kernel_shape", ())
     if kernel and kernel != weight.shape[2:]:
         node.shape_error(f"kernel_shape {list(kernel)} is not that of the weights {weight.tensor_type}")
     return len(x.shape) - 2
@@ -117,8 +117,7 @@ def col2im(node: NodeView, b: Builder) -> Instruction:
     pads = node.ints("pads", None) or (0,) * (2 * rank)
     taps = math.prod(block)
     counts = [
-        (image[d] + pads[d] + pads[rank + d] - (block[d] - 1) * dilations[d] - 1) // strides[d] + 1
-        for d in range(rank)
+        (image[d] + pads[d] + pads[rank + d] - (block[d] - 1) * dilations[d] - 1) // strides[d] + 1 for d in range(rank)
     ]
     if len(x.shape) != 3 or x.shape[1] % taps or x.shape[2] != math.prod(counts):
         node.shape_error(f"{x.tensor_type} does not hold {counts} patches of {list(block)}")

@@ -3,6 +3,8 @@
 import itertools
 import math
 
+import numpy as np
+
 from onnxla.frontends.onnx.broadcasting import broadcast_from_axis
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
@@ -11,8 +13,6 @@ from onnxla.frontends.onnx.rules.sampling import flattened, interpolate, linear_
 from onnxla.frontends.onnx.rules.windows import Sliding, read_sliding
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-
-import numpy as np
 
 
 @onnx_op("DeformConv", since=19)

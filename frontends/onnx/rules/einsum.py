@@ -66,8 +66,8 @@ def _parse(node: NodeView, equation: str, ranks: Sequence[int]) -> tuple[list[La
     if arrow:
         before, dots, after = right.partition("...")
         return inputs, (*before, *(_ellipsis(widest) if dots else ()), *after)
-    letters = sorted(set("".join(texts)) - {"."})
-    once = [c for c in letters if sum(labels.count(c) for labels in inputs) == 1]
+    named = sorted(set("".join(texts)) - {"."})
+    once = [c for c in named if sum(labels.count(c) for labels in inputs) == 1]
     return inputs, (*_ellipsis(widest), *once)
 
 

@@ -43,9 +43,7 @@ def extreme_position(
 def _better_pair(element: ElementType, largest: bool, last: bool) -> Computation:
     """(value, position) pairs: the better value wins, and between equals the first (or last) position."""
     b = Builder(f"arg_{'max' if largest else 'min'}_{'last' if last else 'first'}_{element}")
-    value, position, new_value, new_position = (
-        b.parameter(TensorType(type)) for type in (element, S32, element, S32)
-    )
+    value, position, new_value, new_position = (b.parameter(TensorType(type)) for type in (element, S32, element, S32))
     better = _comes_first(b, new_value, value, largest)
     equal = b.not_(b.or_(better, _comes_first(b, value, new_value, largest)))
     nearer = b.compare(new_position, position, "GT" if last else "LT")

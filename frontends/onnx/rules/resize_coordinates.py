@@ -133,9 +133,7 @@ def cubic_taps(x: Array, axis: Axis, a: float, antialias: bool, exclude_outside:
     return _filter_taps(x, stretched, 2, kernel, exclude_outside)
 
 
-def _filter_taps(
-    x: Array, axis: Axis, support: int, kernel: Callable[[Array], Array], exclude_outside: bool
-) -> Taps:
+def _filter_taps(x: Array, axis: Axis, support: int, kernel: Callable[[Array], Array], exclude_outside: bool) -> Taps:
     """Weights of a kernel of half width `support`, stretched by 1 / scale where that shrinks; they sum to 1.
 
     Positions outside repeat the edge, or with `exclude_outside` weigh nothing.
