@@ -14,10 +14,10 @@ from onnxla.config import CompileOptions
 from onnxla.errors import CompileError, InputError
 from onnxla.frontends.onnx.model_file import ModelSource
 from onnxla.hlo.types import Array
-from onnxla.runtime.model import CompiledModel, load_compiled
-from onnxla.runtime.program import Program
+from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
+from onnxla.runtime.program import Program, TensorSignature
 from onnxla.runtime.report import CompileReport
-from onnxla.runtime.signature import ModelSignature, model_tensor
+from onnxla.runtime.signature import ModelSignature, ModelTensor, model_tensor
 from onnxla.version import __version__
 
 Dims: TypeAlias = Mapping[str, int | Sequence[int]]
@@ -110,7 +110,7 @@ def _single_sizes(dims: Dims) -> dict[str, int]:
     return {name: choices[0][name] for name in dims if len({c[name] for c in choices}) == 1}
 
 
-def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> "Any":
+def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:
     """Compiles for the arrays of a run."""
 
     def specialise(arrays: Mapping[str, Array]) -> Program:
@@ -125,7 +125,7 @@ def _signature_of(program: Program) -> ModelSignature:
     return ModelSignature(_tensors(program.inputs), _tensors(program.outputs))
 
 
-def _tensors(signatures: Iterable[Any]) -> Any:
+def _tensors(signatures: Iterable[TensorSignature]) -> tuple[ModelTensor, ...]:
     return tuple(model_tensor(s) for s in signatures)
 
 
@@ -135,8 +135,13 @@ def _about(compiler: Compiler) -> dict[str, Any]:
         "onnxla": __version__,
         "model": compiler.model.name,
         "target": str(compiler.target),
-        "options": {f.name: getattr(compiler.options, f.name) for f in fields(compiler.options) if f.name in _ABOUT},
+        "options": {name: _plain(getattr(compiler.options, name)) for name in _ABOUT},
     }
+
+
+def _plain(value: object) -> object:
+    """As JSON gives it back."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 _ABOUT = ("fast_math", "precision", "opt_level", "target_cpu", "disabled_passes", "stop_after")

@@ -1,0 +1,260 @@
+"""The whole way through the public names: compile, run, save, load; and what a user gets when something is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+import onnxla
+from onnxla.hlo.types import Array
+
+ROOT = Path(__file__).parents[1]
+
+
+def model_of(
+    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, list[object]]], outputs: list[str]
+) -> ModelProto:
+    """A model whose outputs have the type of the first input."""
+    values = [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()]
+    kind = next(iter(inputs.values()))[0]
+    results = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
+    graph = helper.make_graph(nodes, "g", values, results)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def multiply_add(*shape: object) -> ModelProto:
+    """y = a*b + c."""
+    nodes = [helper.make_node("Mul", ["a", "b"], ["m"]), helper.make_node("Add", ["m", "c"], ["y"])]
+    return model_of(nodes, {name: (TensorProto.FLOAT, list(shape)) for name in "abc"}, ["y"])
+
+
+def reshape_by_input() -> ModelProto:
+    """y = reshape(x, target): the value of `target` decides the shape."""
+    nodes = [helper.make_node("Reshape", ["x", "target"], ["r"]), helper.make_node("Neg", ["r"], ["y"])]
+    return model_of(nodes, {"x": (TensorProto.FLOAT, [2, 6]), "target": (TensorProto.INT64, [2])}, ["y"])
+
+
+def arrays(*shape: int) -> dict[str, Array]:
+    random = np.random.default_rng(len(shape))
+    return {name: random.standard_normal(shape).astype(np.float32) for name in "abc"}
+
+
+def value_of(feeds: dict[str, Array]) -> Array:
+    return np.asarray(feeds["a"] * feeds["b"] + feeds["c"])
+
+
+def test_every_public_name_is_there() -> None:
+    for name in onnxla.__all__:
+        assert getattr(onnxla, name) is not None
+        assert name in dir(onnxla)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = onnxla.nonsense
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1,), (), (0, 4), (7, 1, 33)], ids=str)
+def test_compile_and_run(shape: tuple[int, ...]) -> None:
+    model = onnxla.compile(multiply_add(*shape))
+    feeds = arrays(*shape)
+    (y,) = model.run(None, feeds)
+    assert y.shape == shape
+    np.testing.assert_allclose(y, value_of(feeds), rtol=1e-6, atol=1e-6)
+
+
+def test_a_path_bytes_and_a_proto_are_the_same_model(tmp_path: Path) -> None:
+    proto = multiply_add(2, 3)
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    feeds = arrays(2, 3)
+    results = [onnxla.compile(source).run(None, feeds)[0] for source in (path, str(path), path.read_bytes(), proto)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    model = onnxla.compile(multiply_add(4, 9))
+    model.save(tmp_path / "model.onnxla")
+    loaded = onnxla.load_compiled(tmp_path / "model.onnxla")
+    feeds = arrays(4, 9)
+    np.testing.assert_array_equal(loaded.run(None, feeds)[0], model.run(None, feeds)[0])
+    assert loaded.get_inputs() == model.get_inputs()
+    assert loaded.hlo() == model.hlo()
+    assert loaded.about == model.about
+
+
+def test_the_same_model_gives_the_same_artifact(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        onnxla.compile(multiply_add(4, 9)).save(tmp_path / name)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+def test_loading_needs_neither_onnx_nor_the_compiler(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnxla"
+    onnxla.compile(multiply_add(2, 3)).save(path)
+    program = f"""
+import sys
+import numpy as np
+import onnxla
+y = onnxla.load_compiled({str(path)!r})(*[np.ones((2, 3), np.float32)] * 3)
+assert (y == 2).all()
+heavy = ("onnx", "onnxruntime", "ml_dtypes", "onnxla.hlo", "onnxla.frontends", "onnxla.passes", "onnxla.codegen")
+assert not [name for name in heavy if name in sys.modules], sorted(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+def test_symbolic_sizes_are_settled_by_the_first_run() -> None:
+    model = onnxla.compile(multiply_add("batch", 3))
+    assert model.get_inputs()[0].shape == ["batch", 3]
+    assert not model.programs
+    for batch in (2, 5, 2):
+        feeds = arrays(batch, 3)
+        np.testing.assert_allclose(model.run(None, feeds)[0], value_of(feeds), rtol=1e-6, atol=1e-6)
+    assert sorted(p.inputs[0].shape for p in model.programs) == [(2, 3), (5, 3)]
+
+
+def test_sizes_given_when_compiling() -> None:
+    for model in (
+        onnxla.compile(multiply_add("batch", 3), dims={"batch": 4}),
+        onnxla.compile(multiply_add("batch", 3), shapes={"a": (4, 3), "b": (4, 3), "c": (4, 3)}),
+        onnxla.compile(multiply_add("batch", 3), input_shapes={"a": (4, 3), "b": (4, 3), "c": (4, 3)}),
+    ):
+        assert model.get_inputs()[0].shape == [4, 3]
+        assert model.get_outputs()[0].shape == [4, 3]
+        with pytest.raises(onnxla.InputError, match=r"a: shape \[5, 3\], the model takes \[4, 3\]"):
+            model.run(None, arrays(5, 3))
+
+
+def test_several_sizes_in_one_artifact(tmp_path: Path) -> None:
+    model = onnxla.compile(multiply_add("batch", "width"), dims={"batch": [1, 8], "width": 3})
+    assert model.get_inputs()[0].shape == ["batch", 3]
+    model.save(tmp_path / "model.onnxla")
+    loaded = onnxla.load_compiled(tmp_path / "model.onnxla")
+    for batch in (1, 8):
+        feeds = arrays(batch, 3)
+        np.testing.assert_allclose(loaded.run(None, feeds)[0], value_of(feeds), rtol=1e-6, atol=1e-6)
+    with pytest.raises(onnxla.InputError, match="there is code for"):
+        loaded.run(None, arrays(2, 3))
+
+
+def test_a_value_that_decides_a_shape_specialises() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    model = onnxla.compile(reshape_by_input())
+    for target in ([3, 4], [12, 1], [3, 4]):
+        y = model(x, np.array(target, np.int64))
+        np.testing.assert_array_equal(y, -x.reshape(target))
+    assert len(model.programs) == 2
+
+
+def test_a_value_given_when_compiling_is_fixed(tmp_path: Path) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    target = np.array([4, 3], np.int64)
+    model = onnxla.compile(reshape_by_input(), constants={"target": target})
+    model.save(tmp_path / "model.onnxla")
+    for one in (model, onnxla.load_compiled(tmp_path / "model.onnxla")):
+        assert [t.name for t in one.get_inputs()] == ["x"]
+        np.testing.assert_array_equal(one(x), -x.reshape(4, 3))
+        np.testing.assert_array_equal(one(x, target=target), -x.reshape(4, 3))
+        with pytest.raises(onnxla.InputError, match=r"target: the model was compiled for the value \[4 3\]"):
+            one(x, target=np.array([3, 4], np.int64))
+
+
+def test_the_number_of_threads_does_not_change_the_result() -> None:
+    feeds = arrays(64, 1000)
+    results = [onnxla.compile(multiply_add(64, 1000), num_threads=n).run(None, feeds)[0] for n in (1, 2, 7)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_the_report_and_progress() -> None:
+    seen: list[tuple[str, float]] = []
+    model = onnxla.compile(multiply_add(4, 4), progress=lambda stage, part: seen.append((stage, part)))
+    assert model.report is not None
+    assert model.report.nodes == 2
+    assert model.report.kernels == 1
+    assert list(model.report.seconds) == ["import", "passes", "codegen"]
+    assert seen[0] == ("import", 0.0) and seen[-1] == ("done", 1.0)
+    assert [part for _, part in seen] == sorted(part for _, part in seen)
+    assert "2 nodes" in str(model.report)
+
+
+def test_texts_of_the_stages() -> None:
+    model = onnxla.compile(multiply_add(4, 4))
+    assert model.stages()[:2] == ["hlo", "optimized_hlo"]
+    assert "multiply(" in model.hlo("hlo")
+    assert "fusion(" in model.hlo("optimized_hlo")
+    assert "launch" in model.hlo("plan")
+
+
+def test_profile_names_the_nodes_of_the_model() -> None:
+    profile = onnxla.compile(multiply_add(4, 4)).profile(arrays(4, 4))
+    assert any("(Add" in row.step.source for row in profile.rows)
+
+
+def test_dumps(tmp_path: Path) -> None:
+    onnxla.compile(multiply_add(4, 4), options={"dump_to": str(tmp_path / "dump")})
+    names = {p.name for p in (tmp_path / "dump").iterdir()}
+    assert {"hlo.txt", "plan.txt", "code-00.ll"} <= names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"options": {"speed": 11}}, "no option speed; the options are"),
+        ({"options": {"opt_level": 9}}, "opt_level=9: choose 0, 1, 2 or 3"),
+        ({"num_threads": 0}, "num_threads=0: at least 1"),
+        ({"dims": {"batch": []}}, "no sizes given for dimension batch"),
+        ({"shapes": {}, "input_shapes": {}}, "one argument under two names"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value),
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(onnxla.InputError, match=message):
+        onnxla.compile(multiply_add("batch", 3), **arguments)  # type: ignore[arg-type]
+
+
+def test_a_target_that_is_not_there() -> None:
+    with pytest.raises(onnxla.DeviceError, match="no target 'abacus'"):
+        onnxla.compile(multiply_add(2), target="abacus")
+    with pytest.raises(onnxla.DeviceError, match="no CPU target 'i4004'"):
+        onnxla.compile(multiply_add(2), options={"target_cpu": "i4004"})
+
+
+def test_all_problems_of_a_model_are_reported_at_once() -> None:
+    nodes = [helper.make_node("NoSuchOp", ["a"], ["m"]), helper.make_node("NoOtherOp", ["b"], ["y"])]
+    broken = model_of(nodes, {name: (TensorProto.FLOAT, [2]) for name in "ab"}, ["m", "y"])
+    with pytest.raises(onnxla.CompileError) as caught:
+        onnxla.compile(broken)
+    assert "NoSuchOp" in str(caught.value) and "NoOtherOp" in str(caught.value)
+
+
+def test_bytes_that_are_no_model() -> None:
+    with pytest.raises(onnxla.ModelFormatError):
+        onnxla.compile(b"not a model")
+    with pytest.raises(onnxla.ModelFormatError):
+        onnxla.compile("no/such/file.onnx")
+
+
+def test_code_for_an_older_cpu_is_made_and_runs(tmp_path: Path) -> None:
+    model = onnxla.compile(multiply_add(3, 5), options={"target_cpu": "x86-64-v2"})
+    if "x86" not in model.programs[0].triple:
+        pytest.skip("x86 only")
+    assert "avx2" not in model.programs[0].features
+    feeds = arrays(3, 5)
+    np.testing.assert_allclose(model.run(None, feeds)[0], value_of(feeds), rtol=1e-6, atol=1e-6)
+
+
+def test_code_for_another_machine_is_saved_but_not_run(tmp_path: Path) -> None:
+    model = onnxla.compile(multiply_add(3, 5), options={"target_cpu": "generic-aarch64"})
+    if "x86" not in onnxla.compile(multiply_add(1)).programs[0].triple:
+        pytest.skip("x86 only")
+    model.save(tmp_path / "model.onnxla")
+    for attempt in (
+        lambda: model.run(None, arrays(3, 5)),
+        lambda: onnxla.load_compiled(tmp_path / "model.onnxla"),
+    ):
+        with pytest.raises(onnxla.ArtifactError, match="compiled for aarch64"):
+            attempt()
