@@ -1,8 +1,8 @@
 """Producers move into the kernels of their consumers, so that what is between them is never stored.
 
 Consumers are decided first (the walk goes backwards), so when a producer's turn comes it is known which kernels its
-users ended up in. In one kernel: it joins. In several: it is copied into each when recomputing it costs no more than reading
-it; otherwise it is stored, by a kernel of its own.
+users ended up in. In one kernel: it joins. In several: it is copied into each when recomputing it costs no more than
+reading it; otherwise it is stored, by a kernel of its own.
 """
 
 import math
@@ -135,7 +135,7 @@ class _ProducerFusion:
         return True
 
     def _accepts_reduce(self, kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
-        """A reduction joins the elementwise work on its result, next to others of one shape over the same dimensions."""
+        """A reduction joins the elementwise work on its result, next to others of one shape over equal dimensions."""
         if not is_elementwise(user) or user.shape != producer.shape or self.paths[user] != {()}:
             return False
         if kernel.kind == "kLoop":

@@ -1,8 +1,8 @@
 """Row kernels: reductions over the innermost dimensions and the full-size work around them.
 
 Softmax, layer and RMS normalisation, log-softmax and whatever looks like them: a reduction gives one value for each
-row, the value goes back to the whole row, perhaps into another reduction. While a row lies in cache all of it costs one read
-and one write.
+row, the value goes back to the whole row, perhaps into another reduction. While a row lies in cache all of it costs
+one read and one write.
 """
 
 from heapq import heappop, heappush
