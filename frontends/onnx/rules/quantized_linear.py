@@ -141,7 +141,7 @@ def _quantized_result(
 
 @onnx_op("QGemm", domain="com.microsoft")
 def qgemm(node: NodeView, b: Builder) -> Instruction:
-    """alpha * A' B' with the bias added in s32, its scale being that of the product. Quantised where y_scale is given."""
+    """alpha * A' B', the bias added to the sums, whose scale it has. Quantised where y_scale is given."""
     lhs, rhs = node.input(0), node.input(3)
     lhs = b.transpose(lhs, [1, 0]) if node.int("transA", 0) else lhs
     rhs = b.transpose(rhs, [1, 0]) if node.int("transB", 0) else rhs

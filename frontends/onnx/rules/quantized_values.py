@@ -7,8 +7,6 @@ outside of the type saturate.
 
 from collections.abc import Sequence
 
-import ml_dtypes
-
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.rules.axes import normal_axis
 from onnxla.hlo.builder import Builder
@@ -18,8 +16,9 @@ from onnxla.hlo.types import F32, F64, S32, U8, ElementType
 
 def limits(element: ElementType) -> tuple[int, int]:
     """The least and the greatest number of an integer type."""
-    info = ml_dtypes.iinfo(element.dtype)
-    return int(info.min), int(info.max)
+    if element.is_signed:
+        return -(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1
+    return 0, (1 << element.bits) - 1
 
 
 def is_known_zero(node: NodeView, i: int) -> bool:
@@ -56,7 +55,9 @@ def spread(
         return b.broadcast(parameter, shape, [axis])
     outside = [n for d, n in enumerate(parameter.shape) if d != axis] == [n for d, n in enumerate(shape) if d != axis]
     if len(parameter.shape) != len(shape) or not outside or parameter.shape[axis] < 1:
-        node.shape_error(f"scales or zero points {parameter.tensor_type} do not fit {list(shape)} in blocks along {axis}")
+        node.shape_error(
+            f"scales or zero points {parameter.tensor_type} do not fit {list(shape)} in blocks along {axis}"
+        )
     blocks = parameter.shape[axis]
     size = block_size or -(-shape[axis] // blocks)
     if -(-shape[axis] // size) != blocks:
@@ -81,7 +82,7 @@ def repeat_blocks(b: Builder, value: Instruction, axis: int, block: int, limit: 
 def quantize(
     b: Builder, x: Instruction, scale: Instruction, zero_point: Instruction | None, element: ElementType
 ) -> Instruction:
-    """saturate(round(x / scale) + zero_point) in an integer type. `scale` and `zero_point` have x's shape or are scalars."""
+    """saturate(round(x / scale) + zero_point) in an integer type; the parameters have x's shape or are scalars."""
     return round_to(b, b.divide(x, b.broadcast_scalar(scale, x.shape)), zero_point, element)
 
 

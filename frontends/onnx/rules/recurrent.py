@@ -3,9 +3,8 @@
 Half precision computes in f32 throughout and is rounded once at the end.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
@@ -13,7 +12,6 @@ from onnxla.frontends.onnx.rules.precision import wide_element
 from onnxla.frontends.onnx.rules.recurrent_cells import (
     Cell,
     FloatWeights,
-    Function,
     GruCell,
     LstmCell,
     RnnCell,
@@ -73,7 +71,9 @@ class Layer:
         if self.batch_first:
             value = b.transpose(value, [1, 0, 2])
         if value.shape != (self.directions, batch, self.hidden):
-            self.node.shape_error(f"input {self.node.input_name(i)} must have one row of {self.hidden} for each element")
+            self.node.shape_error(
+                f"input {self.node.input_name(i)} must have one row of {self.hidden} for each element"
+            )
         return b.reshape(b.slice(value, [direction, 0, 0], [direction + 1, batch, self.hidden]), (batch, self.hidden))
 
     def lengths(self) -> Instruction | None:
@@ -96,7 +96,9 @@ def read_layer(node: NodeView, b: Builder, gates: int) -> Layer:
     directions, hidden = recurrence.shape[0], recurrence.shape[-1]
     fits = weights.shape == (directions, gates * hidden, x.shape[2])
     if not fits or recurrence.shape != (directions, gates * hidden, hidden):
-        node.shape_error(f"W and R must be [directions, {gates} * hidden, inputs] and [directions, {gates} * hidden, hidden]")
+        node.shape_error(
+            f"W and R must be [directions, {gates} * hidden, inputs] and [directions, {gates} * hidden, hidden]"
+        )
     return checked(Layer(node, b, gates, x, hidden, directions, batch_first))
 
 
@@ -167,8 +169,8 @@ def summed_bias(layer: Layer, direction: int) -> Instruction | None:
 
 
 def lstm_cells(layer: Layer, recurrences: Sequence[Weights]) -> list[Cell]:
-    """The cell of each direction by the attributes of LSTM."""
-    functions = read_activations(layer.node, ("Sigmoid", "Tanh", "Tanh"), layer.directions)
+    """The cell of each direction by the attributes of LSTM. As in onnxruntime, `clip` leaves the cell state alone."""
+    functions = read_activations(layer.node, ("Sigmoid", "Tanh", "Tanh"), layer.directions, clipped=2)
     coupled = layer.node.int("input_forget", 0) == 1
     return [
         LstmCell(recurrences[d], layer.per_direction(PEEPHOLES, d), functions[d], coupled)

@@ -69,12 +69,14 @@ _ACTIVATIONS = {
 }
 
 
-def read_activations(node: NodeView, defaults: Sequence[str], directions: int) -> list[list[Function]]:
+def read_activations(
+    node: NodeView, defaults: Sequence[str], directions: int, clipped: int | None = None
+) -> list[list[Function]]:
     """The activation functions of each direction.
 
     `activation_alpha` and `activation_beta` are consumed in the order of the functions by those that
     have such a parameter, as onnxruntime does; missing values take the defaults of the ONNX operators.
-    `clip` bounds the input of every function.
+    `clip` bounds the input of the first `clipped` functions, or of all.
     """
     names = node.strings("activations", None) or tuple(defaults) * directions
     if len(names) == len(defaults) < len(defaults) * directions:
@@ -84,14 +86,15 @@ def read_activations(node: NodeView, defaults: Sequence[str], directions: int) -
     alphas, betas = list(node.floats("activation_alpha", ())), list(node.floats("activation_beta", ()))
     clip = node.float("clip", None)
     functions = []
-    for name in names:
+    each = len(defaults)
+    for k, name in enumerate(names):
         activation = _ACTIVATIONS.get(name.lower())
         if activation is None:
             node.unsupported(f"the activation {name!r} is not known", f"known are {', '.join(sorted(_ACTIVATIONS))}")
         alpha = _next_value(alphas, activation.alpha)
         beta = _next_value(betas, activation.beta)
-        functions.append(_bound(activation, alpha, beta, clip if clip else None))
-    each = len(defaults)
+        is_clipped = clipped is None or k % each < clipped
+        functions.append(_bound(activation, alpha, beta, clip if clip and is_clipped else None))
     return [functions[d * each : (d + 1) * each] for d in range(directions)]
 
 
