@@ -232,7 +232,7 @@ class _Core:
             if plan.panels:
                 with b.loop(first_panel, whole) as loop, e.scope():
                     panel = e.bind("panel", loop.index, 0, plan.panels - 1)
-                    self._tiles(plan, batch, panel, self.tiling.vectors, None, start_tile, stop_tile)
+                    self._tiles(plan, batch, panel, self.tiling.vectors, self.tiling.lanes, start_tile, stop_tile)
             if plan.tail_columns:
                 if plan.panel_shares == 1:
                     self._tail_panel(plan, batch, start_tile, stop_tile)
@@ -276,11 +276,10 @@ class _Core:
         lanes = self.tiling.lanes
         vectors = -(-plan.tail_columns // lanes)
         rest = plan.tail_columns - (vectors - 1) * lanes
-        mask = None if rest == lanes else self.b.compare("LT", self.b.step(lanes), self.b.const(rest))
-        self._tiles(plan, batch, ix.constant(plan.panels), vectors, mask, start_tile, stop_tile)
+        self._tiles(plan, batch, ix.constant(plan.panels), vectors, rest, start_tile, stop_tile)
 
     def _tiles(
-        self, plan: Sharing, batch: Expr, panel: Expr, vectors: int, mask: Value | None, start: Value, stop: Value
+        self, plan: Sharing, batch: Expr, panel: Expr, vectors: int, last: int, start: Value, stop: Value
     ) -> None:
         """All tiles in [start, stop) against one panel."""
         e, b = self.e, self.b
@@ -293,70 +292,69 @@ class _Core:
                 line, within = tile // plan.line_tiles, tile % plan.line_tiles
                 line = e.bind("line", e.position(line), 0, lines - 1)
                 within = e.bind("within", e.position(within), 0, plan.line_tiles - 1)
-                self._tall_or_short(plan, batch, panel, vectors, mask, line * span, within, height)
+                self._tall_or_short(plan, batch, panel, vectors, last, line * span, within, height)
             return
         if plan.tall == plan.line_tiles:
             with b.loop(start, stop) as loop, e.scope():
                 tile = e.bind("tile", loop.index, 0, plan.tiles - 1)
-                self._tile(batch, panel, vectors, mask, tile * height, height)
+                self._tile(batch, panel, vectors, last, tile * height, height)
             return
         with b.loop(start, b.min(stop, b.const(plan.tall))) as loop, e.scope():
             tile = e.bind("tile", loop.index, 0, plan.tall - 1)
-            self._tile(batch, panel, vectors, mask, tile * height, height)
+            self._tile(batch, panel, vectors, last, tile * height, height)
         with b.loop(b.max(start, b.const(plan.tall)), stop) as loop, e.scope():
             tile = e.bind("tile", b.sub(loop.index, b.const(plan.tall)), 0, plan.tiles - plan.tall - 1)
-            self._tile(batch, panel, vectors, mask, tile * (height - 1) + plan.tall * height, height - 1)
+            self._tile(batch, panel, vectors, last, tile * (height - 1) + plan.tall * height, height - 1)
 
     def _tall_or_short(
-        self, plan: Sharing, batch: Expr, panel: Expr, vectors: int, mask: Value | None, base: Expr, within: Expr,
+        self, plan: Sharing, batch: Expr, panel: Expr, vectors: int, last: int, base: Expr, within: Expr,
         height: int,
     ) -> None:
         e, b = self.e, self.b
         if plan.tall == plan.line_tiles:
-            self._tile(batch, panel, vectors, mask, base + within * height, height)
+            self._tile(batch, panel, vectors, last, base + within * height, height)
             return
         with b.if_(b.compare("LT", e.position(within), b.const(plan.tall))) as branch:
             with branch.then(), e.scope():
                 tile = e.bind("tall", e.position(within), 0, plan.tall - 1)
-                self._tile(batch, panel, vectors, mask, base + tile * height, height)
+                self._tile(batch, panel, vectors, last, base + tile * height, height)
             with branch.otherwise(), e.scope():
                 short = b.sub(e.position(within), b.const(plan.tall))
                 tile = e.bind("short", short, 0, plan.line_tiles - plan.tall - 1)
                 start = base + tile * (height - 1) + plan.tall * height
-                self._tile(batch, panel, vectors, mask, start, height - 1)
+                self._tile(batch, panel, vectors, last, start, height - 1)
 
     def _tile(
-        self, batch: Expr, panel: Expr, vectors: int, mask: Value | None, start: Expr, height: int
+        self, batch: Expr, panel: Expr, vectors: int, last: int, start: Expr, height: int
     ) -> None:
         """One register tile: the sums, then the epilogue on them."""
         e, b, lanes = self.e, self.b, self.tiling.lanes
         rows = [ix.delinearize(start + i, self.problem.rows) for i in range(height)]
         zero = b.const(0, self.compute, lanes)
-        sums = self._nest(batch, panel, rows, vectors, mask, 0, (), ix.ZERO, [zero] * (height * vectors))
+        sums = self._nest(batch, panel, rows, vectors, last, 0, (), ix.ZERO, [zero] * (height * vectors))
         for j in range(vectors):
-            last = mask if j == vectors - 1 else None
-            with e.vector(lanes, last) as lane:
+            with e.vector(lanes, last if j == vectors - 1 else lanes) as lane:
                 for i, row in enumerate(rows):
                     column = panel * self.tiling.width + lane + j * lanes
                     with e.scope():
-                        self._finish(batch, row, column, sums[i * vectors + j], last)
+                        self._finish(batch, row, column, sums[i * vectors + j])
 
     def _nest(
-        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, mask: Value | None, level: int,
+        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, level: int,
         depth: Index, flat: Expr, carried: Sequence[Value],
     ) -> list[Value]:
         """Loops over the depth dimensions; the innermost is unrolled."""
         sizes = self.problem.depth
         if level == len(sizes) - 1:
-            return self._innermost(batch, panel, rows, vectors, mask, depth, flat * sizes[-1], carried)
+            return self._innermost(batch, panel, rows, vectors, last, depth, flat * sizes[-1], carried)
         with self.e.loop(f"k{level}", sizes[level], carry=carried) as (at, loop):
             loop.next = self._nest(
-                batch, panel, rows, vectors, mask, level + 1, (*depth, at), flat * sizes[level] + at, loop.carried
+                batch, panel, rows, vectors, last, level + 1, (*depth, at), flat * sizes[level] + at, loop.carried
             )
         return loop.results
 
     def _innermost(
-        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, mask: Value | None, depth: Index,
+        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, depth: Index,
         flat: Expr, carried: Sequence[Value],
     ) -> list[Value]:
         size = self.problem.depth[-1]
@@ -370,23 +368,23 @@ class _Core:
                 inner = list(loop.carried)
                 for u in range(unroll):
                     k = at * unroll + u
-                    inner = self._step(batch, panel, rows, vectors, mask, (*depth, k), flat + k, inner)
+                    inner = self._step(batch, panel, rows, vectors, last, (*depth, k), flat + k, inner)
                 loop.next = inner
             sums = loop.results
         for u in range(rest):
             k = ix.constant(rounds * unroll + u)
-            sums = self._step(batch, panel, rows, vectors, mask, (*depth, k), flat + k, sums)
+            sums = self._step(batch, panel, rows, vectors, last, (*depth, k), flat + k, sums)
         return sums
 
     def _step(
-        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, mask: Value | None, depth: Index,
+        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, depth: Index,
         flat: Expr, sums: Sequence[Value],
     ) -> list[Value]:
         """One depth: an outer product of a column of the left and a line of the right operand."""
         e, b, lanes = self.e, self.b, self.tiling.lanes
         line = []
         for j in range(vectors):
-            with e.vector(lanes, mask if j == vectors - 1 else None):
+            with e.vector(lanes, last if j == vectors - 1 else lanes):
                 line.append(self._right(batch, panel, flat, j * lanes))
         result = []
         for i, row in enumerate(rows):
@@ -407,7 +405,7 @@ class _Core:
             return self.b.fma(x, y, total)
         return self.b.add(self.b.mul(x, y), total)
 
-    def _finish(self, batch: Expr, row: Index, column: Expr, total: Value, mask: Value | None) -> None:
+    def _finish(self, batch: Expr, row: Index, column: Expr, total: Value) -> None:
         """Round the sum, apply what is fused after it, and store."""
         e, b = self.e, self.b
         at = self.problem.result_index(batch, row, column)
@@ -420,7 +418,7 @@ class _Core:
             position = ix.linearize(ix.reshape(at, domain, array.type.shape), array.type.shape)
             stored = b.splat(storage.encode(b, value, array.type.element), e.lanes)
             if position.coefficient(e.lane) == 1:
-                b.store(array.buffer, e.position(position.substitute({e.lane: ix.ZERO})), stored, mask)
+                b.store(array.buffer, e.position(position.substitute({e.lane: ix.ZERO})), stored, e.mask)
             else:
-                b.store(array.buffer, e.position(position), stored, mask)
+                b.store(array.buffer, e.position(position), stored, e.mask)
 

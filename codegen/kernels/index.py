@@ -131,6 +131,10 @@ class Expr:
         """Floor division by a positive constant."""
         if divisor == 1:
             return self
+        if len(self.terms) == 1 and not self.constant and isinstance(self.terms[0][0], FloorDiv):
+            (inner, coefficient) = self.terms[0]
+            if coefficient == 1:
+                return inner.operand // (inner.divisor * divisor)
         whole, rest = self._split(divisor)
         if rest.low // divisor == rest.high // divisor:
             return whole + rest.low // divisor
@@ -197,6 +201,15 @@ class Expr:
 
 
 def _normal(terms: dict[Atom, int], constant: int) -> Expr:
+    for atom, coefficient in list(terms.items()):
+        if isinstance(atom, Mod) and coefficient:
+            quotient = atom.operand // atom.divisor
+            if len(quotient.terms) == 1 and quotient.constant == 0:
+                ((partner, one),) = quotient.terms
+                if one == 1 and terms.get(partner) == coefficient * atom.divisor:
+                    # d * (x // d) + x % d == x
+                    rest = {a: c for a, c in terms.items() if a is not atom and a != partner}
+                    return _normal(rest, constant) + atom.operand * coefficient
     kept = sorted(((a, c) for a, c in terms.items() if c), key=lambda term: _order(term[0]))
     return Expr(tuple(kept), constant)
 

@@ -150,14 +150,14 @@ def _emit(cluster: Cluster, target: Target, survey: Survey) -> tuple[Kernel, lis
     return _emit_nest(cluster, survey.shape, sizes, lanes, work)
 
 
-def _store(cluster: Cluster, frame: Frame, position: Expr, domain: Shape, mask: Value | None) -> None:
+def _store(cluster: Cluster, frame: Frame, position: Expr, domain: Shape) -> None:
     """Compute and store all roots at a row-major position of the domain."""
     e, b = frame.emitter, frame.b
     index = ix.delinearize(position, domain)
     values = emit_roots(cluster, e, index, domain)
     at = e.position(position.substitute({e.lane: ix.ZERO}) if e.lane is not None else position)
     for array, value in zip(frame.outputs, values, strict=True):
-        b.store(array.buffer, at, b.splat(storage.encode(b, value, array.type.element), e.lanes), mask)
+        b.store(array.buffer, at, b.splat(storage.encode(b, value, array.type.element), e.lanes), e.mask)
 
 
 def _emit_row(cluster: Cluster, frame: Frame, start: Expr, size: int, domain: Shape, lanes: int) -> None:
@@ -166,22 +166,17 @@ def _emit_row(cluster: Cluster, frame: Frame, start: Expr, size: int, domain: Sh
     whole, rest = divmod(size, lanes)
     if whole:
         with e.loop("v", whole) as (v, _), e.vector(lanes) as lane:
-            _store(cluster, frame, start + v * lanes + lane, domain, None)
+            _store(cluster, frame, start + v * lanes + lane, domain)
     if rest:
         _emit_rest(cluster, frame, start + whole * lanes, rest, domain, lanes)
 
 
 def _emit_rest(cluster: Cluster, frame: Frame, start: Expr, rest: int, domain: Shape, lanes: int) -> None:
-    e, b = frame.emitter, frame.b
+    e = frame.emitter
     while lanes // 2 >= rest:
         lanes //= 2
-    if lanes == rest:
-        with e.vector(lanes) as lane:
-            _store(cluster, frame, start + lane, domain, None)
-        return
-    mask = b.compare("LT", b.step(lanes), b.const(rest))
-    with e.vector(lanes, mask) as lane:
-        _store(cluster, frame, start + lane, domain, mask)
+    with e.vector(lanes, rest) as lane:
+        _store(cluster, frame, start + lane, domain)
 
 
 def _emit_single(cluster: Cluster, domain: Shape, size: int, lanes: int, tasks: int) -> tuple[Kernel, list[Argument]]:
@@ -198,7 +193,7 @@ def _emit_single(cluster: Cluster, domain: Shape, size: int, lanes: int, tasks: 
     last = b.min(b.add(first, b.const(share)), b.const(vectors))
     with b.loop(first, last) as loop, e.scope(), e.vector(lanes) as lane:
         v = e.bind("v", loop.index, 0, vectors - 1)
-        _store(cluster, frame, v * lanes + lane, domain, None)
+        _store(cluster, frame, v * lanes + lane, domain)
     if rest:
         with b.if_(b.compare("EQ", b.task, b.const(tasks - 1))) as branch:
             with branch.then(), e.scope():

@@ -236,12 +236,12 @@ def _leaf_shape(reduction: Instruction) -> Shape:
 
 # Sweeps
 
-Body = Callable[[Expr, Sequence[Value], Value | None], Sequence[Value]]
+Body = Callable[[Expr, Sequence[Value]], Sequence[Value]]
 
 
 def sweep_columns(e: ValueEmitter, lanes: int, columns: int, carry: Sequence[Value], unroll: int, body: Body,
                   merge: Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]) -> list[Value]:
-    """Visit `columns` positions in vectors: `body(column, accumulators, mask)` gives the accumulators after it.
+    """Visit `columns` positions in vectors: `body(column, accumulators)` gives the accumulators after it.
 
     `unroll` vectors at a time have accumulators of their own, brought together by `merge`.
     """
@@ -265,12 +265,11 @@ def sweep_columns(e: ValueEmitter, lanes: int, columns: int, carry: Sequence[Val
     done = rounds * step
     while rest >= lanes:
         with e.vector(lanes) as lane:
-            total = list(body(lane + done, total, None))
+            total = list(body(lane + done, total))
         done, rest = done + lanes, rest - lanes
     if rest:
-        mask = e.b.compare("LT", e.b.step(lanes), e.b.const(rest)) if rest < lanes else None
-        with e.vector(lanes, mask) as lane:
-            total = list(body(lane + done, total, mask))
+        with e.vector(lanes, rest) as lane:
+            total = list(body(lane + done, total))
     return total
 
 
@@ -279,7 +278,7 @@ def _unrolled(e: ValueEmitter, lanes: int, unroll: int, start: Expr, carried: Se
     following: list[Value] = []
     for k in range(unroll):
         with e.vector(lanes) as lane:
-            following += body(start + k * lanes + lane, carried[k * width : (k + 1) * width], None)
+            following += body(start + k * lanes + lane, carried[k * width : (k + 1) * width])
     return following
 
 
@@ -292,7 +291,7 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
     for reduction in sweep:
         start += [b.splat(v, lanes) for v in _neutral(e, reduction)]
 
-    def body(column: Expr, accumulated: Sequence[Value], mask: Value | None) -> list[Value]:
+    def body(column: Expr, accumulated: Sequence[Value]) -> list[Value]:
         index = rows.index(row * rows.columns + column + first_column)
         after: list[Value] = []
         for reduction in sweep:
@@ -300,7 +299,7 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
             before = accumulated[len(after) : len(after) + count]
             values = [b.splat(e.value(o, index), lanes) for o in reduction.operands[:count]]
             combined = _combine(e, reduction, before, values)
-            after += [b.select(mask, c, x) if mask is not None else c for c, x in zip(combined, before, strict=True)]
+            after += [b.select(e.mask, c, x) if e.mask is not None else c for c, x in zip(combined, before, strict=True)]
         assert e.lane is not None
         at = e.position(column.substitute({e.lane: ix.ZERO}))
         for instruction, scratch in kept.items():
@@ -399,13 +398,13 @@ def _write_sweep(
 ) -> None:
     e, b = frame.emitter, frame.b
 
-    def body(column: Expr, accumulated: Sequence[Value], mask: Value | None) -> Sequence[Value]:
+    def body(column: Expr, accumulated: Sequence[Value]) -> Sequence[Value]:
         position = row * rows.columns + column
         values = [e.value(root, ix.reshape(rows.index(position), rows.full, root.shape)) for root, _ in wide]
         assert e.lane is not None
         at = e.position(position.substitute({e.lane: ix.ZERO}))
         for value, (_, array) in zip(values, wide, strict=True):
-            b.store(array.buffer, at, b.splat(storage.encode(b, value, array.type.element), lanes), mask)
+            b.store(array.buffer, at, b.splat(storage.encode(b, value, array.type.element), lanes), e.mask)
         return ()
 
     sweep_columns(e, lanes, rows.columns, (), 1, body, lambda x, y: x)

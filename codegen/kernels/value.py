@@ -69,13 +69,18 @@ class ValueEmitter:
         return ix.of(variable)
 
     @contextmanager
-    def vector(self, lanes: int, mask: Value | None = None) -> Iterator[Expr]:
-        """Inside, the yielded expression counts lanes 0..lanes-1; lanes outside `mask` touch no memory."""
+    def vector(self, lanes: int, active: int | None = None) -> Iterator[Expr]:
+        """Inside, the yielded expression counts lanes 0..lanes-1, and everything that depends on it is a vector.
+
+        With `active` below `lanes`, the lanes from there on touch no memory: `mask` is false for them.
+        """
         outer = (self.lane, self.lanes, self.mask)
-        self.lane, self.lanes, self.mask = Variable("lane", 0, lanes - 1, True), lanes, mask
+        active = lanes if active is None else active
+        self.lane, self.lanes = Variable("lane", 0, active - 1, True), lanes
+        self.mask = None if active == lanes else self.b.compare("LT", self.b.step(lanes), self.b.const(active))
         self.bound[self.lane] = self.b.step(lanes)
         with self.scope():
-            yield ix.of(self.lane)
+            yield Expr(((self.lane, 1),))
         self.lane, self.lanes, self.mask = outer
 
     @contextmanager
