@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def model_of(
-    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, list[object]]], outputs: list[str]
+    nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, list[str | int | None]]], outputs: list[str]
 ) -> ModelProto:
     """A model whose outputs have the type of the first input."""
     values = [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()]
@@ -26,7 +26,7 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
-def multiply_add(*shape: object) -> ModelProto:
+def multiply_add(*shape: str | int) -> ModelProto:
     """y = a*b + c."""
     nodes = [helper.make_node("Mul", ["a", "b"], ["m"]), helper.make_node("Add", ["m", "c"], ["y"])]
     return model_of(nodes, {name: (TensorProto.FLOAT, list(shape)) for name in "abc"}, ["y"])

@@ -201,16 +201,16 @@ def test_code_for_another_machine_is_refused() -> None:
     program = scale_and_add(1)
     other = "aarch64-unknown-linux-gnu" if "x86" in program.triple else "x86_64-unknown-linux-gnu"
     with pytest.raises(ArtifactError, match=f"compiled for {other}"):
-        Executable(type(program)(**{**program.__dict__, "triple": other}))
+        Executable(type(program)(**{**program.__dict__, "triple": other})).link()
 
 
 def test_a_missing_cpu_feature_is_named() -> None:
     program = scale_and_add(1)
     with pytest.raises(ArtifactError, match="a CPU with warp-drive, which this one"):
-        Executable(type(program)(**{**program.__dict__, "features": ("warp-drive",)}))
+        Executable(type(program)(**{**program.__dict__, "features": ("warp-drive",)})).link()
 
 
 def test_objects_that_do_not_link_are_refused() -> None:
     program = scale_and_add(1)
     with pytest.raises(ArtifactError, match="cannot be linked"):
-        Executable(type(program)(**{**program.__dict__, "objects": (b"not an object",)}))
+        Executable(type(program)(**{**program.__dict__, "objects": (b"not an object",)})).link()
