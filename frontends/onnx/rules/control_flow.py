@@ -111,24 +111,22 @@ def loop(node: NodeView, b: Builder) -> Sequence[Value]:
     limit = None if most is None else max(0, int(most.reshape(-1)[0]))
     if first is not None and not first.reshape(-1)[0]:
         limit = 0
-    first_is_known = first is not None or not node.has_input(1)
-    if first_is_known and limit is not None and limit <= 1:
+    if (first is not None or not node.has_input(1)) and limit is not None and limit <= 1:
         return _written_out(node, b, carried, limit)
     before = node.host.problem_count()
     problems: list[Problem] = []
+    ends_by_data = False
     try:
         return _loop_as_while(node, b, _tensors(node, carried, "carried values"), limit)
     except ProblemFound as found:
         problems = [found.problem]
+        ends_by_data = isinstance(found, _EndsByData)
     except Poisoned:
         pass
     problems = node.host.forget_problems(before) + problems
-    is_about_shapes = all(issubclass(p.kind, (DynamicShapeError, ShapeError)) for p in problems)
-    if (
-        (is_about_shapes or not _all_tensors(carried))
-        and first_is_known
-        and (most is not None or not node.has_input(0))
-    ):
+    if _about_shapes(problems) or not _all_tensors(carried):
+        for i in (0, 1) if not ends_by_data else ():
+            _blame_if_inputs_would_help(node, i)
         try:
             return _written_out(node, b, carried, limit)
         except _NotStatic:
@@ -137,8 +135,20 @@ def loop(node: NodeView, b: Builder) -> Sequence[Value]:
     raise Poisoned
 
 
+def _blame_if_inputs_would_help(node: NodeView, i: int) -> None:
+    """Raise the problem that input `i` is not known, where the values of small graph inputs would tell it."""
+    if node.has_input(i) and node.known(i) is None:
+        problem = node.host.blame(node.input(i), f"input {i} ({node.input_name(i)}) of {node.op_type}", node.source)
+        if problem.needs_constants:
+            raise ProblemFound(problem)
+
+
 def _all_tensors(values: Sequence[Value]) -> bool:
     return all(isinstance(v, Instruction) for v in values)
+
+
+class _EndsByData(ProblemFound):
+    """The body's own condition ends the loop, whatever its first condition and its limit are."""
 
 
 class _NotStatic(Exception):
@@ -147,6 +157,8 @@ class _NotStatic(Exception):
 
 def _written_out(node: NodeView, b: Builder, carried: Sequence[Value], limit: int | None) -> Sequence[Value]:
     """The loop with its body repeated. Raises _NotStatic where the number of iterations is not known or too large."""
+    if any(node.has_input(i) and node.known(i) is None for i in (0, 1)):
+        raise _NotStatic
     goes_on, iteration = True, 0
     stacks: list[list[Instruction]] = []
     while goes_on and (limit is None or iteration < limit):
@@ -210,8 +222,13 @@ def _loop_as_while(
         goes_on = Carried(first, placeholder(TensorType(PRED), "goes_on"), inner.reshape(condition, ()))
     elif not stops.reshape(-1)[0]:
         limit = 1
+    if each and stops is not None and goes_on is not None:
+        node.constant(1)  # raises the problem that the first condition must be known
     if each and goes_on is not None:
-        node.dynamic_shape("a loop stacks values, and data decides how often it runs", "stack a fixed number of values")
+        cause = "a loop stacks values, and data decides how often it runs"
+        raise _EndsByData(
+            Problem(DynamicShapeError, cause, node.source, node.details(), "stack a fixed number of values")
+        )
     if each and limit is None:
         node.constant(0)  # raises the problem that the count must be known
     bound = limit if limit is not None or not node.has_input(0) else _scalar(node, b, 0)
