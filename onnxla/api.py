@@ -9,23 +9,26 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from onnxla.compiler import Compiler, Progress, Shapes, may_compile_later
+from onnxla.compiler import Compiler, Progress
 from onnxla.config import CompileOptions
 from onnxla.errors import CompileError, InputError
-from onnxla.frontends.onnx.model_file import ModelSource
+from onnxla.frontends.onnx.model_file import ModelSource, read_model
+from onnxla.hlo.module import Module
 from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
 from onnxla.runtime.program import Program, TensorSignature
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelSignature, ModelTensor, model_tensor
+from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
 from onnxla.version import __version__
 
+Model: TypeAlias = "ModelSource | Module"
 Dims: TypeAlias = Mapping[str, int | Sequence[int]]
 Options: TypeAlias = CompileOptions | Mapping[str, Any] | None
 
 
 def compile(
-    model: ModelSource,
+    model: Model,
     *,
     target: str = "cpu",
     shapes: Shapes | None = None,
@@ -37,7 +40,7 @@ def compile(
     progress: Progress | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> CompiledModel:
-    """Compile an ONNX model: a path, bytes or a ModelProto.
+    """Compile an ONNX model (a path, bytes or a ModelProto) or an HLO module.
 
     `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
     sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
@@ -50,14 +53,10 @@ def compile(
     if shapes is not None and input_shapes is not None:
         raise InputError("shapes and input_shapes are one argument under two names; give one of them")
     shapes = shapes if shapes is not None else input_shapes
-    compiler = Compiler(
-        model,
-        target=target,
-        options=_options(options),
-        constants={name: np.asarray(value) for name, value in (constants or {}).items()},
-        progress=progress,
-        folder=folder,
-    )
+    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    settings = _options(options)
+    source = _source(model, settings, values, folder)
+    compiler = Compiler(source, target, settings, progress)
     choices = list(_each_size(dims or {}))
     programs: list[Program] = []
     report: CompileReport | None = None
@@ -69,16 +68,29 @@ def compile(
         if programs or len(choices) > 1 or not may_compile_later(error):
             raise
     fixed = _single_sizes(dims or {})
-    signature = _signature_of(programs[0]) if len(programs) == 1 else compiler.signature(fixed, shapes)
+    signature = _signature_of(programs[0]) if len(programs) == 1 else source.signature(fixed, shapes or {})
     return CompiledModel(
         signature,
         programs,
         specialise=None if programs else _specialise(compiler, fixed),
-        constants=compiler.constants,
+        constants=values,
         num_threads=num_threads,
         about=_about(compiler),
         report=report,
     )
+
+
+def _source(
+    model: Model,
+    options: CompileOptions,
+    constants: Mapping[str, Array],
+    folder: str | os.PathLike[str] | None,
+) -> Source:
+    if not isinstance(model, Module):
+        return OnnxSource(read_model(model, folder=folder), options, constants)
+    if constants:
+        raise InputError("constants= is for the inputs of ONNX models")
+    return HloSource(model)
 
 
 def _options(options: Options) -> CompileOptions:
@@ -133,7 +145,7 @@ def _about(compiler: Compiler) -> dict[str, Any]:
     """What an artifact says about how it was made. Nothing in it depends on time or place."""
     return {
         "onnxla": __version__,
-        "model": compiler.model.name,
+        "model": compiler.source.name,
         "target": str(compiler.target),
         "options": {name: _plain(getattr(compiler.options, name)) for name in _ABOUT},
     }

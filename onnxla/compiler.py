@@ -1,11 +1,11 @@
 """From a model to programs: one `Compiler` for a model, which makes a program for each set of input shapes.
 
-read -> import -> passes -> codegen -> Program
+import -> (cache) -> passes -> codegen -> Program
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,57 +15,40 @@ from onnxla.codegen.cpu.backend import CompiledCode, compile_cpu
 from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.codegen.plan import memory_table, slots_of
 from onnxla.config import CompileOptions
-from onnxla.errors import CompileError, DeviceError, UnboundDimensionsError
-from onnxla.frontends.onnx.importer import ImportedModel, import_model
-from onnxla.frontends.onnx.model_file import ModelSource, OnnxModel, read_model
-from onnxla.frontends.onnx.signature import Dimension, TensorSpec, signature_of
+from onnxla.errors import DeviceError
+from onnxla.hlo.fingerprint import fingerprint
 from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
 from onnxla.passes.pipelines import optimize
-from onnxla.runtime.program import Program, Step, TensorSignature, onnx_type
+from onnxla.runtime.artifact import FORMAT_VERSION
+from onnxla.runtime.cache import CacheKey, CompileCache
+from onnxla.runtime.digest import digest_of_all
+from onnxla.runtime.program import Program, Step
 from onnxla.runtime.report import CompileReport
-from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
+from onnxla.sources import Imported, Shapes, Source
+from onnxla.version import __version__
 
 Progress: TypeAlias = Callable[[str, float], None]
 """Told the name of each stage when it begins, and the part of the whole work that is done, from 0 to 1."""
-Shapes: TypeAlias = Mapping[str, Sequence[int]]
 
-_STAGES = {"import": 0.0, "passes": 0.15, "codegen": 0.3, "done": 1.0}
+_STAGES = {"import": 0.0, "cache": 0.1, "passes": 0.15, "codegen": 0.3, "done": 1.0}
 
 
 class Compiler:
-    """A model that is read once and compiled for as many shapes as wanted."""
+    """Compiles one model for as many shapes as wanted."""
 
-    def __init__(
-        self,
-        source: ModelSource,
-        *,
-        target: str,
-        options: CompileOptions,
-        constants: Mapping[str, Array],
-        progress: Progress | None = None,
-        folder: str | os.PathLike[str] | None = None,
-    ) -> None:
-        """Raises ModelFormatError for what is not a model, DeviceError for a target that is not known."""
+    def __init__(self, source: Source, target: str, options: CompileOptions, progress: Progress | None = None) -> None:
+        """Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder."""
         if target != "cpu":
             raise DeviceError(f"no target {target!r}; this version compiles for 'cpu'")
+        self.source = source
         self.target: Target = named_target(options.target_cpu)
         self.options = options
-        self.model: OnnxModel = read_model(source, folder=folder)
-        self.constants = dict(constants)
         self.progress = progress
+        self.cache = None if options.cache_dir is None else CompileCache(options.cache_dir, options.cache_bytes)
         self._made = 0
-
-    def signature(self, dims: Mapping[str, int] | None = None, shapes: Shapes | None = None) -> ModelSignature:
-        """Inputs and outputs as the model declares them, with the sizes that are known."""
-        declared = signature_of(self.model)
-        sizes = dims or {}
-        return ModelSignature(
-            tuple(_model_tensor(s, sizes, shapes or {}) for s in declared.inputs if s.name not in self.constants),
-            tuple(_model_tensor(s, sizes, {}) for s in declared.outputs),
-        )
 
     def program(
         self,
@@ -73,61 +56,57 @@ class Compiler:
         dims: Mapping[str, int] | None = None,
         values: Mapping[str, Array] | None = None,
     ) -> tuple[Program, CompileReport]:
-        """Compile for input shapes. `values` offers values of inputs: those that decide shapes become constants.
-
-        Raises CompileError, or UnboundDimensionsError while a dimension has no size.
-        """
+        """Compile for input shapes; `values` as for `Source.load`, with the same errors."""
         clock = _Clock(self.progress)
         with clock.stage("import"):
-            imported, constants = self._import(shapes or {}, dims or {}, values or {})
-        module = imported.module
-        texts = {"hlo": print_module(module)}
-        options = self._options_of_next()
-        with clock.stage("passes"):
-            optimize(module, "cpu", options)
-        texts["optimized_hlo"] = print_module(module)
-        with clock.stage("codegen"):
-            code = compile_cpu(module, self.target, options)
-        texts["plan"] = str(code.plan)
-        texts["memory"] = memory_table(code.plan)
-        if options.dump_to is not None:
-            _dump(Path(options.dump_to), texts, code)
+            imported = self.source.load(shapes or {}, dims or {}, values or {})
+        text = print_module(imported.module)
+        program = None
+        if self.cache is not None:
+            with clock.stage("cache"):
+                key = self.cache_key(imported, text)
+                program = self.cache.get(key)
+        cached = program is not None
+        if program is None:
+            program = self._make(imported, text, clock)
+            if self.cache is not None:
+                self.cache.put(key, program)
         if self.progress is not None:
             self.progress("done", _STAGES["done"])
-        program = self._program(imported, code, constants, texts)
-        return program, self._report(module, program, code, clock.seconds)
+        return program, self._report(program, clock.seconds, cached)
 
-    def _import(
-        self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]
-    ) -> tuple[ImportedModel, dict[str, Array]]:
-        """Import; where the model needs values of inputs that `values` has, import again with them as constants."""
-        constants = dict(self.constants)
-        while True:
-            open_shapes = {name: shape for name, shape in shapes.items() if name not in constants}
-            try:
-                imported = import_model(
-                    self.model, shapes=open_shapes, dims=dims, constants=constants, options=self.options
-                )
-                return imported, constants
-            except CompileError as error:
-                needed = needed_values(error)
-                if not needed or not needed <= values.keys() or needed <= constants.keys():
-                    raise
-                constants |= {name: values[name].copy() for name in needed}
+    def cache_key(self, imported: Imported, text: str) -> CacheKey:
+        """Everything that decides the program. The text counts for the names in it, the fingerprint for the weights."""
+        return CacheKey(
+            {
+                "model": digest_of_all([text, fingerprint(imported.module)]),
+                "signature": "; ".join(map(str, (*imported.inputs, "->", *imported.outputs))),
+                "constants": digest_of_all(
+                    part for name, value in sorted(imported.constants.items()) for part in (name, value.tobytes())
+                ),
+                "options": str(self.options.code_key()),
+                "target": str(self.target),
+                "version": f"{__version__}, format {FORMAT_VERSION}",
+            }
+        )
 
-    def _options_of_next(self) -> CompileOptions:
-        """The options, dumps of each further specialisation in a folder of its own."""
-        self._made += 1
-        if self.options.dump_to is None or self._made == 1:
-            return self.options
-        return replace(self.options, dump_to=os.path.join(self.options.dump_to, f"specialisation-{self._made}"))
-
-    def _program(
-        self, imported: ImportedModel, code: CompiledCode, constants: Mapping[str, Array], texts: Mapping[str, str]
-    ) -> Program:
+    def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
+        module, options = imported.module, self._options_of_next()
+        with clock.stage("passes"):
+            optimize(module, "cpu", options)
+        with clock.stage("codegen"):
+            code = compile_cpu(module, self.target, options)
+        texts = {
+            "hlo": text,
+            "optimized_hlo": print_module(module),
+            "plan": str(code.plan),
+            "memory": memory_table(code.plan),
+        }
+        if options.dump_to is not None:
+            _dump(Path(options.dump_to), texts, code)
         return Program(
-            inputs=tuple(_tensor_signature(s) for s in imported.inputs),
-            outputs=tuple(_tensor_signature(s) for s in imported.outputs),
+            inputs=imported.inputs,
+            outputs=imported.outputs,
             objects=tuple(code.objects),
             thread_pool=assemble_thread_pool(self.target.triple),
             weights=code.weights,
@@ -136,16 +115,24 @@ class Compiler:
             triple=self.target.triple,
             cpu=self.target.cpu,
             features=self.target.features,
-            constants=constants,
+            constants=imported.constants,
             intermediate_bytes=code.plan.intermediate_bytes,
+            instruction_count=_instruction_count(module),
             kernel_count=code.code.kernel_count,
             texts=texts,
         )
 
-    def _report(self, module: Module, program: Program, code: CompiledCode, seconds: dict[str, float]) -> CompileReport:
+    def _options_of_next(self) -> CompileOptions:
+        """The options, dumps of each further specialisation in a folder of its own."""
+        self._made += 1
+        if self.options.dump_to is None or self._made == 1:
+            return self.options
+        return replace(self.options, dump_to=os.path.join(self.options.dump_to, f"specialisation-{self._made}"))
+
+    def _report(self, program: Program, seconds: dict[str, float], cached: bool) -> CompileReport:
         return CompileReport(
-            nodes=len(self.model.proto.graph.node),
-            instructions=len(module.entry.instructions()),
+            nodes=self.source.nodes,
+            instructions=program.instruction_count,
             kernels=program.kernel_count,
             steps=len(program.steps),
             arena_bytes=program.arena_bytes,
@@ -153,19 +140,8 @@ class Compiler:
             weights_bytes=program.weights.nbytes,
             code_bytes=sum(map(len, program.objects)),
             seconds=seconds,
+            from_cache=cached,
         )
-
-
-def needed_values(error: CompileError) -> set[str]:
-    """The inputs whose values would solve every problem of `error`; empty where values do not help."""
-    if not all(problem.needs_constants for problem in error.problems):
-        return set()
-    return {name for problem in error.problems for name in problem.needs_constants}
-
-
-def may_compile_later(error: CompileError) -> bool:
-    """Whether the arrays of a run can settle what `error` complains of: sizes, or values, of inputs."""
-    return isinstance(error, UnboundDimensionsError) or bool(needed_values(error))
 
 
 class _Clock:
@@ -196,17 +172,8 @@ def _steps(code: CompiledCode) -> tuple[Step, ...]:
     )
 
 
-def _tensor_signature(spec: TensorSpec) -> TensorSignature:
-    return TensorSignature(spec.name, str(spec.type.element), spec.type.shape)
-
-
-def _model_tensor(spec: TensorSpec, dims: Mapping[str, int], shapes: Shapes) -> ModelTensor:
-    shape: list[Dimension] | None = None if spec.shape is None else list(spec.shape)
-    if spec.name in shapes:
-        shape = [int(n) for n in shapes[spec.name]]
-    elif shape is not None:
-        shape = [dims.get(n, n) if isinstance(n, str) else n for n in shape]
-    return ModelTensor(spec.name, onnx_type(str(spec.element)) if spec.element else spec.onnx_type, shape)
+def _instruction_count(module: Module) -> int:
+    return len(module.entry.instructions())
 
 
 def _dump(folder: Path, texts: Mapping[str, str], code: CompiledCode) -> None:

@@ -10,7 +10,11 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import onnxla
-from onnxla.hlo.types import Array
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Module
+from onnxla.hlo.parser import parse_module
+from onnxla.hlo.printer import print_module
+from onnxla.hlo.types import F32, Array, TensorType
 
 ROOT = Path(__file__).parents[1]
 
@@ -179,6 +183,53 @@ def test_the_report_and_progress() -> None:
     assert seen[0] == ("import", 0.0) and seen[-1] == ("done", 1.0)
     assert [part for _, part in seen] == sorted(part for _, part in seen)
     assert "2 nodes" in str(model.report)
+
+
+def test_the_cache_saves_the_second_compile(tmp_path: Path) -> None:
+    options = {"cache_dir": str(tmp_path / "cache")}
+    feeds = arrays(4, 4)
+    results = []
+    for from_cache in (False, True):
+        model = onnxla.compile(multiply_add(4, 4), options=options)
+        assert model.report is not None and model.report.from_cache is from_cache
+        results.append(model.run(None, feeds)[0])
+    np.testing.assert_array_equal(results[0], results[1])
+    other = onnxla.compile(multiply_add(4, 4), options={**options, "opt_level": 1})
+    assert other.report is not None and not other.report.from_cache
+
+
+def test_an_hlo_module_compiles() -> None:
+    text = """
+HloModule pair
+ENTRY %main {
+  %x = f32[2,3]{1,0} parameter(0)
+  %y = f32[2,3]{1,0} parameter(1)
+  %sum = f32[2,3]{1,0} add(%x, %y)
+  %difference = f32[2,3]{1,0} subtract(%x, %y)
+  ROOT %both = (f32[2,3]{1,0}, f32[2,3]{1,0}) tuple(%sum, %difference)
+}
+"""
+    module = parse_module(text)
+    before = print_module(module)
+    model = onnxla.compile(module)
+    assert [t.name for t in model.get_inputs()] == ["x", "y"]
+    assert [t.name for t in model.get_outputs()] == ["sum", "difference"]
+    x, y = (np.random.default_rng(k).standard_normal((2, 3)).astype(np.float32) for k in range(2))
+    total, difference = model(x, y)
+    np.testing.assert_array_equal(total, x + y)
+    np.testing.assert_array_equal(difference, x - y)
+    assert print_module(module) == before
+    with pytest.raises(onnxla.InputError, match="the shapes of an HLO module are in it"):
+        onnxla.compile(module, dims={"batch": 1})
+
+
+def test_an_hlo_module_with_one_result_and_weights() -> None:
+    b = Builder("main")
+    x = b.parameter(TensorType(F32, (4, 50)), "x")
+    weights = np.arange(200, dtype=np.float32).reshape(4, 50)
+    module = Module("scale", b.build(b.multiply(x, b.constant(weights))))
+    value = np.full((4, 50), 2, np.float32)
+    np.testing.assert_array_equal(onnxla.compile(module)(value), weights * 2)
 
 
 def test_texts_of_the_stages() -> None:

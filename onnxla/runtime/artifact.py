@@ -184,6 +184,7 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
         },
         "arena_bytes": program.arena_bytes,
         "intermediate_bytes": program.intermediate_bytes,
+        "instruction_count": program.instruction_count,
         "kernel_count": program.kernel_count,
         "steps": [[s.name, s.op, s.source, s.bytes, s.flops] for s in program.steps],
         "triple": program.triple,
@@ -287,6 +288,7 @@ class _Reader:
             texts=_Texts(self, _typed(stored["texts"], dict)),
             arena_bytes=_count(stored["arena_bytes"]),
             intermediate_bytes=_count(stored["intermediate_bytes"]),
+            instruction_count=_count(stored["instruction_count"]),
             kernel_count=_count(stored["kernel_count"]),
             steps=tuple(
                 Step(_typed(name, str), _typed(op, str), _typed(source, str), _count(size), _count(flops))

@@ -146,6 +146,9 @@ class Program:
     """Values of inputs of the model that this program was made for; they are no inputs of it."""
     intermediate_bytes: int = 0
     """Sum of the sizes of all intermediate values, for comparison with the arena."""
+    instruction_count: int = 0
+    """HLO instructions of the entry after the passes."""
     kernel_count: int = 0
+    """Different kernels."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """What the compiler made on the way, by stage: `hlo` as imported, `optimized_hlo`, `plan`, ..."""

@@ -1,0 +1,150 @@
+"""What can be compiled: an ONNX model or an HLO module, behind one small interface for the compiler."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from onnxla.config import CompileOptions
+from onnxla.errors import CompileError, HloError, InputError, UnboundDimensionsError
+from onnxla.frontends.onnx.importer import import_model
+from onnxla.frontends.onnx.model_file import OnnxModel
+from onnxla.frontends.onnx.signature import TensorSpec, signature_of
+from onnxla.hlo.module import Computation, Instruction, Module
+from onnxla.hlo.ops.structural import Tuple
+from onnxla.hlo.parser import parse_module, weights_from
+from onnxla.hlo.printer import long_constants, print_module
+from onnxla.hlo.types import Array, TensorType
+from onnxla.runtime.program import TensorSignature, onnx_type
+from onnxla.runtime.signature import Dimension, ModelSignature, ModelTensor, model_tensor
+
+Shapes: TypeAlias = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A module that passes may rewrite, with the names of its parameters and of the elements of its root."""
+
+    module: Module
+    inputs: tuple[TensorSignature, ...]
+    outputs: tuple[TensorSignature, ...]
+    constants: Mapping[str, Array]
+    """Values of inputs that the module was made for."""
+
+
+class Source(ABC):
+    """A model that can be imported as often as wanted."""
+
+    name: str
+    nodes: int
+    """Operators as the model counts them."""
+
+    @abstractmethod
+    def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
+        """Inputs and outputs as the model declares them, with the sizes that are known."""
+
+    @abstractmethod
+    def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
+        """Import for input shapes. `values` offers values of inputs: those that decide shapes become constants.
+
+        Raises CompileError with every problem, UnboundDimensionsError while a dimension has no size.
+        """
+
+
+class OnnxSource(Source):
+    """An ONNX model; `constants` are the inputs whose values are fixed."""
+
+    def __init__(self, model: OnnxModel, options: CompileOptions, constants: Mapping[str, Array]) -> None:
+        self.name = model.name
+        self.nodes = len(model.proto.graph.node)
+        self._model = model
+        self._options = options
+        self._constants = dict(constants)
+
+    def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
+        declared = signature_of(self._model)
+        return ModelSignature(
+            tuple(_model_tensor(s, dims, shapes) for s in declared.inputs if s.name not in self._constants),
+            tuple(_model_tensor(s, dims, {}) for s in declared.outputs),
+        )
+
+    def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
+        constants = dict(self._constants)
+        while True:
+            open_shapes = {name: shape for name, shape in shapes.items() if name not in constants}
+            try:
+                found = import_model(
+                    self._model, shapes=open_shapes, dims=dims, constants=constants, options=self._options
+                )
+            except CompileError as error:
+                needed = needed_values(error)
+                if not needed or not needed <= values.keys() or needed <= constants.keys():
+                    raise
+                constants |= {name: values[name].copy() for name in needed}
+                continue
+            inputs = tuple(_tensor_signature(s.name, s.type) for s in found.inputs)
+            outputs = tuple(_tensor_signature(s.name, s.type) for s in found.outputs)
+            return Imported(found.module, inputs, outputs, constants)
+
+
+class HloSource(Source):
+    """An HLO module. Inputs have the names of the entry's parameters, outputs those of the elements of its root."""
+
+    def __init__(self, module: Module) -> None:
+        """Raises HloError for parameters or results that are tuples themselves."""
+        self.name = module.name
+        self.nodes = len(module.entry.instructions())
+        # Passes rewrite in place and the caller keeps the module, so each import parses a copy.
+        self._text = print_module(module)
+        self._weights = {name: literal.array for name, literal in long_constants(module).items()}
+        results = module.entry.root.operands if isinstance(module.entry.root.op, Tuple) else (module.entry.root,)
+        self._inputs = _hlo_signatures(module.entry.parameters, "input")
+        self._outputs = _hlo_signatures(results, "output")
+
+    def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
+        return ModelSignature(tuple(map(model_tensor, self._inputs)), tuple(map(model_tensor, self._outputs)))
+
+    def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
+        if shapes or dims:
+            raise InputError("the shapes of an HLO module are in it; shapes= and dims= are for ONNX models")
+        module = parse_module(self._text, weights=weights_from(self._weights))
+        entry = module.entry
+        if not isinstance(entry.root.op, Tuple):
+            module.entry = Computation(entry.name, entry.parameters, Instruction(Tuple(), [entry.root]))
+        return Imported(module, self._inputs, self._outputs, {})
+
+
+def needed_values(error: CompileError) -> set[str]:
+    """The inputs whose values would solve every problem of `error`; empty where values do not help."""
+    if not all(problem.needs_constants for problem in error.problems):
+        return set()
+    return {name for problem in error.problems for name in problem.needs_constants}
+
+
+def may_compile_later(error: CompileError) -> bool:
+    """Whether the arrays of a run can settle what `error` complains of: sizes, or values, of inputs."""
+    return isinstance(error, UnboundDimensionsError) or bool(needed_values(error))
+
+
+def _hlo_signatures(instructions: Sequence[Instruction], kind: str) -> tuple[TensorSignature, ...]:
+    """Signatures under the instructions' own names where those are different, else numbered."""
+    names = [i.name for i in instructions]
+    if len(set(names)) < len(names) or "" in names:
+        names = [f"{kind}_{k}" for k in range(len(names))]
+    for i in instructions:
+        if not isinstance(i.type, TensorType):
+            raise HloError(f"an {kind} of the module is {i.type}; inputs and outputs must be tensors")
+    return tuple(_tensor_signature(n, i.tensor_type) for n, i in zip(names, instructions, strict=True))
+
+
+def _tensor_signature(name: str, type: TensorType) -> TensorSignature:
+    return TensorSignature(name, str(type.element), type.shape)
+
+
+def _model_tensor(spec: TensorSpec, dims: Mapping[str, int], shapes: Shapes) -> ModelTensor:
+    shape: list[Dimension] | None = None if spec.shape is None else list(spec.shape)
+    if spec.name in shapes:
+        shape = [int(n) for n in shapes[spec.name]]
+    elif shape is not None:
+        shape = [dims.get(n, n) if isinstance(n, str) else n for n in shape]
+    return ModelTensor(spec.name, onnx_type(str(spec.element)) if spec.element else spec.onnx_type, shape)
