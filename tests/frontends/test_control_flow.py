@@ -1,13 +1,16 @@
 """If, Loop and Scan, against onnxruntime."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
-from onnx import GraphProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from onnxla.errors import DynamicShapeError
+from onnxla.errors import DynamicShapeError, ShapeError
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.hlo.module import Module
-from tests.frontends.witness import body_of, check_against_onnxruntime, model_of
+from onnxla.hlo.types import Array
+from tests.frontends.witness import body_of, check_against_onnxruntime, f32, model_of
 
 F, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -25,7 +28,7 @@ def branch(op_type: str, *inputs: str) -> GraphProto:
     return body_of([node(op_type, list(inputs), ["result"])], {}, {"result": F})
 
 
-def if_model(condition: np.ndarray | None = None, then: GraphProto | None = None):
+def if_model(condition: Array | None = None, then: GraphProto | None = None) -> ModelProto:
     """`y = If(c) then x + w else x - w`, with w captured from outside."""
     nodes = [node("If", ["c"], ["y"], then_branch=then or branch("Add", "x", "w"), else_branch=branch("Sub", "x", "w"))]
     inputs = {"x": X} if condition is not None else {"x": X, "c": np.array(True)}
@@ -54,6 +57,17 @@ def test_branches_of_different_shapes_need_the_condition_while_compiling() -> No
     check_against_onnxruntime(model, {"x": X, "c": np.array(True)}, constants=["c"])
 
 
+def test_a_branch_with_impossible_shapes_needs_the_condition_while_compiling() -> None:
+    model = if_model(then=branch("MatMul", "x", "w"))
+    with pytest.raises(DynamicShapeError, match="the condition of If") as caught:
+        import_model(model)
+    assert caught.value.needs_constants == ("c",)
+    with pytest.raises(ShapeError):
+        import_model(model, constants={"c": np.array(True)})
+    (y,) = import_model(model, constants={"c": np.array(False)}).module.entry.evaluate(X)
+    assert (y == X - 1).all()
+
+
 def test_if_inside_if_reads_the_outermost_values() -> None:
     inner = body_of(
         [node("If", ["c"], ["result"], then_branch=branch("Mul", "x", "w"), else_branch=branch("Add", "x", "x"))],
@@ -72,7 +86,10 @@ def test_if_inside_if_reads_the_outermost_values() -> None:
 
 
 def loop_body(
-    nodes: list, carried: dict[str, tuple[int, list[int]]], results: dict[str, int], condition: str = "goes"
+    nodes: list[NodeProto],
+    carried: dict[str, tuple[int, Sequence[int | None]]],
+    results: dict[str, int],
+    condition: str = "goes",
 ) -> GraphProto:
     inputs = {"i": (INT, []), "goes": (BOOL, []), **carried}
     return body_of([*nodes, node("Identity", [condition], ["goes_on"])], inputs, {"goes_on": BOOL, **results})
@@ -123,6 +140,15 @@ def test_stacks_of_unknown_length_name_the_input_that_decides() -> None:
     check_against_onnxruntime(model, {"x": X, "n": np.array(3)}, constants=["n"])
 
 
+def test_growing_shapes_and_an_unknown_count_need_the_count_while_compiling() -> None:
+    body = loop_body([node("Concat", ["c", "x"], ["c2"], axis=0)], {"c": (F, [None, 3])}, {"c2": F})
+    model = model_of([node("Loop", ["n", "", "x"], ["last"], body=body)], {"x": X, "n": np.array(0)}, {"last": F})
+    with pytest.raises(DynamicShapeError) as caught:
+        import_model(model)
+    assert caught.value.needs_constants == ("n",)
+    check_against_onnxruntime(model, {"x": X, "n": np.array(2)}, constants=["n"])
+
+
 def doubling() -> GraphProto:
     """c <- 2c while the sum of c stays below the limit."""
     nodes = [
@@ -138,7 +164,7 @@ def doubling() -> GraphProto:
 def test_loop_ends_when_its_condition_does(start: bool, most: int | None) -> None:
     model = model_of(
         [node("Loop", ["n" if most else "", "start", "x"], ["last"], body=doubling())],
-        {"x": X, "start": np.array(True), "limit": np.float32(0)[None].reshape(())},
+        {"x": X, "start": np.array(True), "limit": f32(0)},
         {"last": F},
         initializers={"n": np.array(most)} if most else {},
     )
@@ -262,9 +288,7 @@ def test_scan_walks_and_stacks_along_any_axis(reverse_in: int, reverse_out: int,
         scan_output_directions=[reverse_out],
     )
     start = np.ones(3, np.float32)
-    model = model_of(
-        [scan], {"s0": start, "walked": walked}, {"last": F, "all": F}, initializers={"w": np.float32([1, 2, 3])}
-    )
+    model = model_of([scan], {"s0": start, "walked": walked}, {"last": F, "all": F}, initializers={"w": f32([1, 2, 3])})
     check_against_onnxruntime(model, {"s0": start, "walked": walked})
 
 
@@ -275,7 +299,7 @@ def test_scan_of_nothing_gives_empty_stacks() -> None:
         [scan],
         {"s0": start, "walked": np.zeros((0, 3), np.float32)},
         {"last": F, "all": F},
-        initializers={"w": np.float32([1, 2, 3])},
+        initializers={"w": f32([1, 2, 3])},
     )
     last, stack = import_model(model).module.entry.evaluate(start, np.zeros((0, 3), np.float32))
     assert (last == start).all() and stack.shape == (0, 3)
@@ -288,7 +312,7 @@ def test_scan_of_opset_8_has_a_batch() -> None:
         [scan],
         {"s0": start, "walked": walked},
         {"last": F, "all": F},
-        initializers={"w": np.float32([1, 2, 3])},
+        initializers={"w": f32([1, 2, 3])},
         opset=8,
     )
     check_against_onnxruntime(model, {"s0": start, "walked": walked})

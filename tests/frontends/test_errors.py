@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from onnxla.config import Limits
 from onnxla.errors import (
@@ -19,7 +19,7 @@ from onnxla.errors import (
     UnsupportedOpError,
 )
 from onnxla.frontends.onnx.importer import import_model
-from tests.frontends.witness import body_of, model_of
+from tests.frontends.witness import body_of, model_of, s32
 
 F, INT = TensorProto.FLOAT, TensorProto.INT64
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -76,7 +76,7 @@ def test_a_shape_that_depends_on_an_input_tells_the_chain_and_the_way_out() -> N
         node("Concat", ["k64", "rest"], ["target"], axis=0, name="concat"),
         node("Reshape", ["x", "target"], ["y"], name="reshape"),
     ]
-    model = model_of(nodes, {"x": X, "k": np.int32([3])}, ["y"], initializers={"rest": np.array([-1])})
+    model = model_of(nodes, {"x": X, "k": s32([3])}, ["y"], initializers={"rest": np.array([-1])})
     with pytest.raises(DynamicShapeError) as caught:
         import_model(model)
     assert str(caught.value) == (
@@ -157,7 +157,7 @@ def test_the_declared_type_of_an_output_must_be_true() -> None:
         ),
     ],
 )
-def test_a_graph_that_is_none_is_refused(nodes: list, outputs: list[str], message: str) -> None:
+def test_a_graph_that_is_none_is_refused(nodes: list[NodeProto], outputs: list[str], message: str) -> None:
     with pytest.raises(ModelFormatError) as caught:
         import_model(model_of(nodes, {"x": X}, outputs))
     assert str(caught.value) == f"test is not a valid model\n  {message}"
@@ -248,7 +248,7 @@ def serialized() -> bytes:
     ]
     constants = {"shape": np.array([3, 2]), "w": np.ones((2, 3), np.float32)}
     model = model_of(nodes, {"x": X, "c": np.array(True)}, ["z"], initializers=constants)
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,24 +1,25 @@
 """Models to modules: shapes, constants, functions, and the order and names of things."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from onnxla.errors import ShapeError, UnboundDimensionsError
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.frontends.onnx.registry import NoRule, coverage, lookup, onnx_op
 from onnxla.frontends.onnx.report import explain
 from onnxla.frontends.onnx.signature import model_signature
-from tests.frontends.witness import check_against_onnxruntime, model_of, run_imported
+from tests.frontends.witness import check_against_onnxruntime, f32, model_of, run_imported
 
 F, INT = TensorProto.FLOAT, TensorProto.INT64
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 node = helper.make_node
 
 
-def info(name: str, *dims: int | str | None, code: int = F):
+def info(name: str, *dims: int | str | None, code: int = F) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, code, list(dims))
 
 
@@ -63,7 +64,7 @@ def test_what_no_output_needs_is_not_imported() -> None:
 
 
 def test_optional_inputs_and_outputs_may_be_left_out() -> None:
-    model = model_of([node("Clip", ["x", "", "high"], ["y"])], {"x": X}, ["y"], initializers={"high": np.float32(2)})
+    model = model_of([node("Clip", ["x", "", "high"], ["y"])], {"x": X}, ["y"], initializers={"high": f32(2)})
     check_against_onnxruntime(model, {"x": X})
     model = model_of([node("TopK", ["x", "k"], ["", "i"])], {"x": X}, ["i"], initializers={"k": np.array([2])})
     assert run_imported(import_model(model), {"x": X})[0].tolist() == [[2, 1], [2, 1]]
@@ -113,7 +114,7 @@ def test_a_symbol_with_a_size_is_shown_bound() -> None:
         ({"constants": {"nope": X}}, "no input 'nope'"),
     ],
 )
-def test_bindings_that_do_not_fit_are_refused(binding: dict, message: str) -> None:
+def test_bindings_that_do_not_fit_are_refused(binding: dict[str, Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         import_model(symbolic_model(), **binding)
     assert not isinstance(caught.value, UnboundDimensionsError)
@@ -173,11 +174,13 @@ def test_bytes_of_strings_never_reach_the_module() -> None:
 # Functions
 
 
-def function(name: str, inputs: list[str], outputs: list[str], nodes: list, attributes: tuple = ()):
+def function(
+    name: str, inputs: list[str], outputs: list[str], nodes: list[NodeProto], attributes: tuple[str, ...] = ()
+):
     return helper.make_function("mine", name, inputs, outputs, nodes, [helper.make_opsetid("", 21)], list(attributes))
 
 
-def scaled(attribute: str) -> list:
+def scaled(attribute: str) -> list[NodeProto]:
     """y = x * attribute"""
     constant = node("Constant", [], ["c"])
     constant.attribute.add(name="value_float", ref_attr_name=attribute, type=1)
@@ -207,7 +210,7 @@ def test_inputs_that_a_caller_leaves_out_are_left_out_inside() -> None:
         [node("MyClip", ["x", "", "high"], ["y"], domain="mine")],
         {"x": X},
         ["y"],
-        initializers={"high": np.float32(2)},
+        initializers={"high": f32(2)},
         domains={"mine": 1},
     )
     model.functions.append(clip)
@@ -218,7 +221,7 @@ def test_inputs_that_a_caller_leaves_out_are_left_out_inside() -> None:
 def test_an_operator_without_a_rule_is_its_function_body() -> None:
     with pytest.raises(NoRule):
         lookup("AffineGrid", "", 20)
-    theta = np.float32([[[1, 0.5, 0], [0, 1, 0.25]], [[1, 0, 0], [0, 2, 0]]])
+    theta = f32([[[1.0, 0.5, 0.0], [0.0, 1.0, 0.25]], [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]]])
     model = model_of(
         [node("AffineGrid", ["theta", "size"], ["y"], align_corners=1)],
         {"theta": theta},

@@ -2,18 +2,19 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, SparseTensorProto, TensorProto, helper
 
 from onnxla.errors import ModelFormatError, ResourceLimitError
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.frontends.onnx.weights import dense_array, tensor_array
 from onnxla.hlo.types import ELEMENT_TYPES, Array, ElementType
-from tests.frontends.witness import model_of, tensor
+from tests.frontends.witness import f32, model_of, s64, tensor
 
 EVERY_ELEMENT = list(ELEMENT_TYPES.values())
 
@@ -62,7 +63,7 @@ def test_scalars_and_empty_tensors() -> None:
 
 
 def test_strings_are_objects() -> None:
-    read = tensor_array(helper.make_tensor("w", TensorProto.STRING, [2], ["a", "ü"]))
+    read = tensor_array(tensor("w", np.array(["a", "ü"], object)))
     assert read.dtype == object and list(read) == ["a", "ü"]
 
 
@@ -80,28 +81,28 @@ def test_strings_are_objects() -> None:
         ({"dims": [2], "data_type": TensorProto.STRING, "string_data": [b"a"]}, "1 strings stored"),
     ],
 )
-def test_data_that_does_not_fit_is_refused(fields: dict, message: str) -> None:
+def test_data_that_does_not_fit_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelFormatError, match=message):
         tensor_array(TensorProto(**{"name": "w", "data_type": TensorProto.FLOAT, **fields}))
 
 
-def sparse(values: Array, indices: Array, dims: list[int]):
+def sparse(values: Array, indices: Array, dims: list[int]) -> SparseTensorProto:
     return helper.make_sparse_tensor(tensor("w", values), tensor("i", indices), dims)
 
 
 def test_sparse_tensors_unfold() -> None:
-    flat = dense_array(sparse(np.float32([1, 2]), np.int64([1, 5]), [2, 3]))
-    pairs = dense_array(sparse(np.float32([1, 2]), np.int64([[0, 1], [1, 2]]), [2, 3]))
+    flat = dense_array(sparse(f32([1, 2]), s64([1, 5]), [2, 3]))
+    pairs = dense_array(sparse(f32([1, 2]), s64([[0, 1], [1, 2]]), [2, 3]))
     assert (flat == [[0, 1, 0], [0, 0, 2]]).all() and (flat == pairs).all()
 
 
 def test_sparse_tensors_that_lie_are_refused() -> None:
     with pytest.raises(ModelFormatError, match="index outside"):
-        dense_array(sparse(np.float32([1]), np.int64([6]), [2, 3]))
+        dense_array(sparse(f32([1]), s64([6]), [2, 3]))
     with pytest.raises(ModelFormatError, match="index outside"):
-        dense_array(sparse(np.float32([1]), np.int64([-1]), [2, 3]))
+        dense_array(sparse(f32([1]), s64([-1]), [2, 3]))
     with pytest.raises(ResourceLimitError, match="unfolds to"):
-        dense_array(sparse(np.float32([1]), np.int64([0]), [1 << 30, 1 << 30]))
+        dense_array(sparse(f32([1]), s64([0]), [1 << 30, 1 << 30]))
 
 
 # Large weights stay where they are
@@ -111,7 +112,7 @@ def large_model() -> tuple[ModelProto, Array]:
     weight = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
     nodes = [helper.make_node("Add", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "small"], ["y"])]
     x = np.zeros((64, 64), np.float32)
-    return model_of(nodes, {"x": x}, ["y"], initializers={"small": np.float32([1]), "w": weight}), weight
+    return model_of(nodes, {"x": x}, ["y"], initializers={"small": f32([1]), "w": weight}), weight
 
 
 def test_large_weights_of_bytes_are_views_into_them() -> None:
@@ -158,7 +159,7 @@ def saved(folder: Path, model: ModelProto) -> Path:
     return folder / "model.onnx"
 
 
-WEIGHT = np.float32([1, 2, 3, 4])
+WEIGHT = f32([1, 2, 3, 4])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,21 @@ from onnxla.hlo.types import Array
 Feeds = Mapping[str, npt.NDArray[Any]]
 
 
+def f32(values: npt.ArrayLike) -> Array:
+    """An array of float32."""
+    return np.array(values, np.float32)
+
+
+def s64(values: npt.ArrayLike) -> Array:
+    """An array of int64."""
+    return np.array(values, np.int64)
+
+
+def s32(values: npt.ArrayLike) -> Array:
+    """An array of int32."""
+    return np.array(values, np.int32)
+
+
 def model_of(
     nodes: Sequence[NodeProto],
     inputs: Mapping[str, Array | ValueInfoProto],
@@ -48,12 +63,14 @@ def tensor(name: str, array: Array) -> TensorProto:
     """A TensorProto of `array`, in raw form where the type allows."""
     code = helper.np_dtype_to_tensor_dtype(array.dtype)
     if code == TensorProto.STRING:
-        return helper.make_tensor(name, code, array.shape, [str(s).encode() for s in array.reshape(-1)])
+        return TensorProto(
+            name=name, data_type=code, dims=array.shape, string_data=[str(s).encode() for s in array.reshape(-1)]
+        )
     return helper.make_tensor(name, code, array.shape, np.ascontiguousarray(array).tobytes(), raw=True)
 
 
 def body_of(
-    nodes: Sequence[NodeProto], inputs: Mapping[str, tuple[int, Sequence[int]]], outputs: Mapping[str, int]
+    nodes: Sequence[NodeProto], inputs: Mapping[str, tuple[int, Sequence[int | None]]], outputs: Mapping[str, int]
 ) -> GraphProto:
     """A subgraph; inputs by name with element type and shape, outputs with their element type."""
     return helper.make_graph(
