@@ -5,6 +5,7 @@ Half precision computes in its own type, one rounding per operation.
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from onnxla.frontends.onnx.broadcasting import broadcast_from_axis, broadcast_together
@@ -144,14 +145,20 @@ def clip(node: NodeView, b: Builder) -> Instruction:
 
 
 def _clip(b: Builder, x: Instruction, low: Instruction | None, high: Instruction | None) -> Instruction:
-    """min(max(x, low), high): where low > high everything is high. NaN stays NaN."""
+    """min(max(x, low), high): where low > high everything is high. NaN stays NaN.
+
+    A bound left out is the least or the greatest finite number of the type, so infinities are clipped.
+    """
+    element = x.tensor_type.element
+    if element.is_float:
+        greatest = ml_dtypes.finfo(element.dtype).max  # type: ignore[no-untyped-call]
+        low = b.constant(-greatest) if low is None else low
+        high = b.constant(greatest) if high is None else high
     if low is not None and high is not None:
         return b.clamp(low, x, high)
     if low is not None:
         return b.maximum(x, b.broadcast_scalar(low, x.shape))
-    if high is not None:
-        return b.minimum(x, b.broadcast_scalar(high, x.shape))
-    return x
+    return x if high is None else b.minimum(x, b.broadcast_scalar(high, x.shape))
 
 
 @onnx_op("Mod", since=10)

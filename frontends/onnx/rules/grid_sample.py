@@ -34,7 +34,8 @@ def grid_sample(node: NodeView, b: Builder) -> Instruction:
     for d in range(rank):
         place = _place(b, b.convert(grid, element), rank - 1 - d, sizes[d], aligned)
         place = b.unary("round-nearest-even", place) if mode == "nearest" else place
-        places.append(_pulled_inside(b, place, sizes[d], padding, aligned))
+        # Cubic places stay where they are: each of their taps is pulled inside on its own.
+        places.append(place if mode == "cubic" else _pulled_inside(b, place, sizes[d], padding, aligned))
     if mode == "nearest":
         result = _nearest(b, flattened(b, image), places, sizes, clip)
     else:

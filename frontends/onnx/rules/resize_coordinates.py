@@ -44,7 +44,8 @@ def _pytorch_half_pixel(x: Array, axis: Axis) -> Array:
 def _half_pixel_symmetric(x: Array, axis: Axis) -> Array:
     """Half pixel around the true centre, where the output size was rounded."""
     adjustment = F(axis.output) / (F(axis.scale) * F(axis.size))
-    return F(axis.size) / F(2) * (F(1) - adjustment) + _half_pixel(x, axis)
+    offset = F(axis.size) / F(2) * (F(1) - adjustment)
+    return (offset + (x + F(0.5)) / F(axis.scale)) - F(0.5)
 
 
 def _align_corners(x: Array, axis: Axis) -> Array:

@@ -86,10 +86,8 @@ def _span(node: NodeView, b: Builder, x: Instruction, d: int, bins: int) -> Span
     return Span(start, b.divide(length, b.full_like(length, bins)), bins, x.shape[2 + d])
 
 
-def _places(
-    b: Builder, span: Span, shape: Shape, bin_dimension: int, sample: Instruction, samples: Instruction
-) -> Instruction:
-    """start + (bin + (sample + 1/2) / samples) * bin_length over `shape`, whose dimension 0 runs over regions."""
+def _places(b: Builder, span: Span, shape: Shape, sample: Instruction, samples: Instruction) -> Instruction:
+    """start + (bin + (sample + 1/2) / samples) * bin_length over `shape`, which is [regions, bins, ...]."""
     half = b.add(sample, b.full(shape, 0.5, span.element))
     bins = b.iota(TensorType(span.element, shape), 1)
     within = b.add(bins, b.divide(half, samples))

@@ -93,9 +93,9 @@ def local_response_normalization(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("Dropout", until=11)
 def dropout_of_inference(node: NodeView, b: Builder) -> list[Instruction]:
-    """Nothing is dropped; before opset 10 the mask has the input's type."""
+    """Nothing is dropped. The mask is all zeros, as onnxruntime fills it; before opset 10 in the input's type."""
     x = node.input(0)
-    return [x, b.full(x.shape, True, x.tensor_type.element if node.opset < 10 else PRED)]
+    return [x, b.full(x.shape, 0, x.tensor_type.element if node.opset < 10 else PRED)]
 
 
 @onnx_op("Dropout", since=12)
