@@ -27,6 +27,12 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler()
 
 
+def prepare() -> None:
+    """Make the linker ready: what loading an artifact can do in another thread while it reads the file."""
+    with _lock:
+        _linker()
+
+
 @cache
 def host_triple() -> str:
     """LLVM's name for the platform of this process."""

@@ -16,6 +16,7 @@ from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.executable import Executable, native_array
+from onnxla.runtime.loader import prepare
 from onnxla.runtime.profiler import Memory, Profile, ProfileRow, memory_of
 from onnxla.runtime.program import Array, Program
 from onnxla.runtime.report import CompileReport
@@ -276,7 +277,12 @@ def load_compiled(
     settings = RuntimeSettings.from_environment(
         **({} if verify_weights is None else {"verify_weights": verify_weights})
     )
-    artifact = read_artifact(path, verify_weights=settings.verify_weights)
+    preparation = threading.Thread(target=prepare)
+    preparation.start()
+    try:
+        artifact = read_artifact(path, verify_weights=settings.verify_weights)
+    finally:
+        preparation.join()
     inputs = {t.name for t in artifact.signature.inputs}
     fixed = {name: value for name, value in artifact.programs[0].constants.items() if name not in inputs}
     model = CompiledModel(
