@@ -1,5 +1,6 @@
 """Quantised operators against onnxruntime: linear quantisation, integer products and convolutions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ def bytes_of(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
-def check(op: str, inputs: dict[str, Array], held: tuple[str, ...] = (), rtol: float = 1e-6, **attributes: Any) -> None:
+def check(
+    op: str, inputs: Mapping[str, Any], held: tuple[str, ...] = (), rtol: float = 1e-6, **attributes: Any
+) -> None:
     """Compare one node; the inputs named in `held` are initializers, and names that start with `-` are left out."""
     opset = attributes.pop("opset", 21)
     domain = attributes.pop("domain", "")
