@@ -89,7 +89,8 @@ def test_keeping_the_aspect_ratio(policy: str) -> None:
 def test_crop_and_resize(mode: str) -> None:
     roi = np.array([0, 0, 0.2, -0.3, 1, 1, 0.9, 1.2], np.float32)
     check_node(
-        "Resize", normal(1, 2, 6, 7), roi, None, np.array([1, 2, 4, 5]), constant=[1, 3], rtol=1e-4, atol=1e-5, mode=mode,
+        "Resize", normal(1, 2, 6, 7), roi, None, np.array([1, 2, 4, 5]), constant=[1, 3], rtol=1e-4, atol=1e-5,
+        mode=mode,
         coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=9.0,
     )  # fmt: skip
 

@@ -1,0 +1,106 @@
+"""ONNX's own cases for single operators: imported, run by the HLO interpreter, compared with the standard's results.
+
+Every case of an operator that has an import rule must pass, apart from the exceptions named here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase as Case
+
+from onnxla.errors import DynamicShapeError
+from onnxla.frontends.onnx.importer import ImportedModel, import_model
+from onnxla.frontends.onnx.registry import NoRule, lookup
+from onnxla.hlo.types import Array
+
+EXCEPTIONS = {
+    "test_training_dropout*": "drops at random",
+    "test_bernoulli*": "draws at random",
+    "test_maxunpool_export_with_output_shape": "places count in the given output shape, as in onnxruntime",
+    "test_resize_downsample_scales_*_align_corners": "the last pixel is that of the output, as in onnxruntime",
+    "test_*string*": "strings are not computed",
+    "test_image_decoder*": "decoding is not computation",
+}
+
+
+def is_exception(name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in EXCEPTIONS)
+
+
+@cache
+def cases() -> dict[str, list[Case]]:
+    """The cases of one standard operator each, by operator, where it has a rule and all values are tensors."""
+    found = defaultdict(list)
+    with np.errstate(all="ignore"):
+        collected = collect_testcases(None)
+    for case in collected:
+        nodes = case.model.graph.node
+        if (
+            len(nodes) == 1
+            and not nodes[0].domain
+            and has_rule(case)
+            and is_tensors(case)
+            and not is_exception(case.name)
+        ):
+            found[nodes[0].op_type].append(case)
+    return dict(sorted(found.items()))
+
+
+def has_rule(case: Case) -> bool:
+    (opset,) = (o.version for o in case.model.opset_import if o.domain in ("", "ai.onnx"))
+    try:
+        lookup(case.model.graph.node[0].op_type, "", opset)
+    except NoRule:
+        return False
+    return True
+
+
+def is_tensors(case: Case) -> bool:
+    graph = case.model.graph
+    return all(info.type.WhichOneof("value") == "tensor_type" for info in [*graph.input, *graph.output])
+
+
+def array_of(value: Any) -> Array:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
+def import_for(case: Case, feeds: dict[str, Array]) -> ImportedModel:
+    """With every input at run time, or all of them known where the shapes depend on one."""
+    try:
+        return import_model(case.model, shapes={name: array.shape for name, array in feeds.items()})
+    except DynamicShapeError:
+        return import_model(case.model, constants=feeds)
+
+
+def mismatches(case: Case) -> Iterator[str]:
+    graph = case.model.graph
+    for inputs, outputs in case.data_sets:
+        feeds = {info.name: array_of(value) for info, value in zip(graph.input, inputs, strict=True)}
+        imported = import_for(case, feeds)
+        results = imported.module.entry.evaluate(*(feeds[spec.name] for spec in imported.inputs))
+        for spec, got, value in zip(imported.outputs, results, outputs, strict=True):
+            expected = array_of(value)
+            if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+                yield f"{case.name}: {spec.name} is {got.dtype}{got.shape}, not {expected.dtype}{expected.shape}"
+            elif not agree(got, expected, case.rtol):
+                yield f"{case.name}: {spec.name} is {got}, not {expected}"
+
+
+def agree(got: Array, expected: Array, rtol: float) -> bool:
+    if got.dtype.kind in "biuc":
+        return bool(np.allclose(got, expected, rtol=rtol))
+    loose = 5e-3 if got.dtype.itemsize == 2 else rtol
+    return bool(np.allclose(got.astype(np.float64), expected.astype(np.float64), loose, loose / 100, equal_nan=True))
+
+
+@pytest.mark.parametrize("op_type", cases())
+def test_cases_of(op_type: str) -> None:
+    with np.errstate(all="ignore"):
+        assert list(mismatch for case in cases()[op_type] for mismatch in mismatches(case)) == []
