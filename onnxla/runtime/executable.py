@@ -104,6 +104,15 @@ class Executable:
                 given[...] = written
         return [written if given is None else given for given, written in zip(out, outputs, strict=True)]
 
+    def fits(self, values: Sequence[Any]) -> bool:
+        """Whether `values` are numpy arrays of exactly the types that this program takes, all inputs of the model."""
+        if len(values) != len(self._input_checks) or self.program.constants:
+            return False
+        for value, (_, dtype, shape) in zip(values, self._input_checks, strict=True):
+            if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+                return False
+        return True
+
     def release_memory(self) -> None:
         """Give the arenas of runs that have ended back to the system."""
         self._frames.clear()

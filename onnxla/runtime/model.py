@@ -209,8 +209,10 @@ class CompiledModel:
 
     def _run(self, values: list[Any], out: list[Any] | None) -> list[Array]:
         executables = self._executables
-        if len(executables) == 1 and self._specialise is None and len(executables[0].program.inputs) == len(values):
-            return executables[0].run(values, self.num_threads, out)
+        if executables:
+            only = len(executables) == 1 and self._specialise is None
+            if (only and len(executables[0].program.inputs) == len(values)) or executables[0].fits(values):
+                return executables[0].run(values, self.num_threads, out)
         executable, chosen = self._prepare(values)
         return executable.run(chosen, self.num_threads, out)
 
