@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from onnxla.codegen.cpu.backend import CompiledCode, compile_cpu
 from onnxla.codegen.cpu.target import Target, named_target
-from onnxla.codegen.plan import memory_table, slots_of
+from onnxla.codegen.plan import Launch, memory_table, slots_of
 from onnxla.config import CompileOptions
 from onnxla.errors import DeviceError
 from onnxla.hlo.fingerprint import fingerprint
@@ -164,9 +164,10 @@ def _steps(code: CompiledCode) -> tuple[Step, ...]:
     return tuple(
         Step(
             name=step.name,
-            op=getattr(step, "opcode", type(step).__name__.lower()),
+            op=step.opcode if isinstance(step, Launch) else type(step).__name__.lower(),
             source=str(step.node) if step.node else "",
             bytes=sum(slot.buffer.bytes for slot in slots_of(step)),
+            flops=int(step.kernel.flops) if isinstance(step, Launch) else 0,
         )
         for step in code.plan.steps
     )
