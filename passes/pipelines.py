@@ -5,9 +5,12 @@ from collections.abc import Callable
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError
 from onnxla.hlo.module import Module
+from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
+from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.fusion import FuseInstructions
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
+from onnxla.passes.simplification import Simplify
 
 
 def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
@@ -15,6 +18,11 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     if target_kind not in ("cpu", "gpu"):
         raise InputError(f"no passes for the target {target_kind!r}; there are cpu and gpu")
     passes: list[Pass] = [
+        Simplify(options),  # first: folding then meets fewer and smaller instructions
+        FoldConstants(options),  # what simplification left between constants, weights it scaled among it
+        MergeCommonSubexpressions(),  # after folding, which makes equal constants
+        Simplify(options),  # constants that folding made feed new rules
+        FoldConstants(options),
         FuseInstructions(),  # last: every pass before it sees plain instructions
     ]
     return Pipeline(passes, options, f"{target_kind} pipeline")

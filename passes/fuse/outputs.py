@@ -70,13 +70,13 @@ def _can_merge(plan: FusionPlan, first: Kernel, second: Kernel) -> bool:
 def _path_outside(plan: FusionPlan, source: Kernel, target: Kernel) -> bool:
     """Whether `target` depends on `source` through something that is in neither."""
     both = {**source.members, **target.members}
-    between = [
-        user
-        for member in source.members
-        for user in member.users
-        if user not in both and not set(plan.homes.get(user, ())) <= {source, target}
-    ]
-    # a copy that lives in other kernels as well is read there; those kernels stand between
-    outside = [k for user in between for k in plan.homes.get(user, ()) if k not in (source, target)]
-    sources = [u for u in between if u not in plan.homes] + [m for k in outside for m in k.members]
+    sources: dict[Instruction, None] = {}
+    for user in (user for member in source.members for user in member.users):
+        homes = plan.homes.get(user)
+        if homes is None and user not in both:
+            sources[user] = None
+        # a copy in a third kernel is read there, so that kernel stands between
+        for kernel in homes or ():
+            if kernel not in (source, target):
+                sources.update(kernel.members)
     return plan.reaches(sources, set(target.members)) if sources else False

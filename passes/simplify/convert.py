@@ -1,0 +1,78 @@
+"""Chains of conversions between element types."""
+
+import ml_dtypes
+import numpy as np
+
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.shape import Broadcast
+from onnxla.hlo.types import PRED, ElementType
+from onnxla.passes.pattern import operation, splat_value, variables
+from onnxla.passes.rewrite import NoMatch, Replacement, RuleTable
+
+CONVERT = RuleTable()
+rule = CONVERT.rule
+
+x, e, f = variables("x e f")
+convert = operation("convert", 1)
+
+
+def holds(wide: ElementType, narrow: ElementType) -> bool:
+    """Whether every value of `narrow` is a value of `wide`, so that converting there and back changes nothing."""
+    if wide is narrow or narrow is PRED:
+        return True
+    if wide is PRED or wide.is_complex or narrow.is_complex:
+        return False
+    if narrow.is_integer:
+        if wide.is_integer:
+            return (
+                wide.bits > narrow.bits
+                and (wide.is_signed or not narrow.is_signed)
+                or (wide.bits == narrow.bits and wide.is_signed == narrow.is_signed)
+            )
+        return narrow.bits - narrow.is_signed <= _precision(wide) and wide.bits >= 16
+    if wide.is_integer or narrow.bits < 16:
+        return wide.is_float and wide.bits >= 32 and narrow.bits < 16
+    return wide.bits > narrow.bits
+
+
+def _precision(element: ElementType) -> int:
+    """Bits of a float's significand, the hidden one included."""
+    return int(ml_dtypes.finfo(element.dtype).nmant) + 1
+
+
+@rule(convert(x, e))
+def convert_to_the_same_type(x: Instruction, root: Instruction) -> Replacement:
+    """convert(x, type of x) == x"""
+    return x if x.type == root.type else NoMatch("another type")
+
+
+@rule(convert(convert(x, e), f))
+def merge_converts(b: Builder, x: Instruction, e: ElementType, f: ElementType) -> Replacement:
+    """convert(convert(x, e), f) == convert(x, f), where e holds every value of x."""
+    if not holds(e, x.tensor_type.element):
+        return NoMatch("the first conversion changes values")
+    return b.convert(x, f)
+
+
+@rule(convert(x, e))
+def convert_before_broadcasting(b: Builder, x: Instruction, e: ElementType) -> Replacement:
+    """convert(broadcast(x)) == broadcast(convert(x))"""
+    if not isinstance(x.op, Broadcast) or x.operands[0].tensor_type.size >= x.tensor_type.size:
+        return NoMatch("no broadcast")
+    return b.broadcast(b.convert(x.operands[0], e), x.shape, x.op.dimensions)
+
+
+@rule(operation("compare", 2)(convert(x, e), variables("y")[0]))
+def compare_flags(b: Builder, x: Instruction, y: Instruction, root: Instruction) -> Replacement:
+    """convert(flag) != 0 == flag, and convert(flag) == 0 == not(flag)."""
+    value = splat_value(y)
+    direction = root.op.direction  # type: ignore[attr-defined]  # the pattern says it is a compare
+    if x.tensor_type.element is not PRED or value is None or not np.array_equal(value, np.zeros_like(value)):
+        return NoMatch("no flag compared with 0")
+    match direction:
+        case "NE":
+            return x
+        case "EQ":
+            return b.not_(x)
+    return NoMatch("another comparison")
