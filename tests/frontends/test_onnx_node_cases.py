@@ -4,16 +4,16 @@ Every case of an operator that has an import rule must pass, apart from the exce
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
-from onnx.backend.test.case.test_case import TestCase as Case
 
 from onnxla.errors import DynamicShapeError
 from onnxla.frontends.onnx.importer import ImportedModel, import_model
@@ -30,6 +30,16 @@ EXCEPTIONS = {
 }
 
 
+@dataclass(frozen=True)
+class Case:
+    """A model and pairs of inputs and outputs."""
+
+    name: str
+    model: ModelProto
+    data_sets: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+    rtol: float
+
+
 def is_exception(name: str) -> bool:
     return any(fnmatch(name, pattern) for pattern in EXCEPTIONS)
 
@@ -40,15 +50,10 @@ def cases() -> dict[str, list[Case]]:
     found = defaultdict(list)
     with np.errstate(all="ignore"):
         collected = collect_testcases(None)
-    for case in collected:
-        nodes = case.model.graph.node
-        if (
-            len(nodes) == 1
-            and not nodes[0].domain
-            and has_rule(case)
-            and is_tensors(case)
-            and not is_exception(case.name)
-        ):
+    for c in collected:
+        assert c.model is not None and c.data_sets is not None
+        case, nodes = Case(c.name, c.model, c.data_sets, c.rtol), c.model.graph.node
+        if len(nodes) == 1 and not nodes[0].domain and has_rule(case) and is_tensors(case) and not is_exception(c.name):
             found[nodes[0].op_type].append(case)
     return dict(sorted(found.items()))
 

@@ -36,6 +36,11 @@ def check_node(
     return check_against_onnxruntime(model, arrays, rtol, atol)
 
 
+def given(**attributes: Any) -> dict[str, Any]:
+    """The attributes that are not None."""
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
 def normal(*shape: int, dtype: npt.DTypeLike = np.float32, seed: int = 0) -> Array:
     """Normally distributed numbers, the same for the same arguments."""
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)

@@ -91,4 +91,5 @@ def test_deform_conv(group: int, offset_group: int, attributes: dict[str, Any], 
     model = model_of([node], dict(zip(names, inputs, strict=True)), {"y": 1})
     (result,) = import_model(model).module.entry.evaluate(*inputs)
     (expected,) = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    assert isinstance(expected, np.ndarray)
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

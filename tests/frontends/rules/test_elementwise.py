@@ -1,5 +1,7 @@
 """Arithmetic, comparison, bit and cast operators against onnxruntime, on edge values and with broadcasting."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,11 +9,10 @@ from onnx import TensorProto, helper
 
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.hlo.types import Array
-from tests.frontends.rules.one_node import check_node, normal
+from tests.frontends.rules.one_node import check_node, given, normal
 from tests.frontends.witness import check_against_onnxruntime, model_of, run_imported
 
 EDGES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-40, 3e38, -3e38, 88.9], np.float32)
-INTEGERS = {"i": (np.int32, np.int64, np.int8), "u": (np.uint8, np.uint32, np.uint64)}
 
 
 @pytest.mark.parametrize(
@@ -46,14 +47,20 @@ def test_broadcasting_from_an_axis_before_opset_7(
 ) -> None:
     x, y = np.abs(normal(*shape)) + 0.5, np.abs(normal(*other, seed=1)) + 0.5
     operands = (x > 1, y > 1) if op_type == "And" else (x, y)
-    attributes = {} if axis is None else {"axis": axis}
+    attributes = given(axis=axis)
     names = ("x", "y")
     node = helper.make_node(op_type, names, ["z"], broadcast=1, **attributes)
     model = model_of([node], dict(zip(names, operands, strict=True)), ["z"], opset=6)
     (result,) = run_imported(import_model(model), dict(zip(names, operands, strict=True)))
     start = len(shape) - len(other) if axis is None else axis
     stretched = operands[1].reshape(other + (1,) * (len(shape) - start - len(other)))
-    numpy_op = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Pow": np.power}
+    numpy_op: dict[str, Any] = {
+        "Add": np.add,
+        "Sub": np.subtract,
+        "Mul": np.multiply,
+        "Div": np.divide,
+        "Pow": np.power,
+    }
     numpy_op |= {"And": np.logical_and, "Less": np.less}
     np.testing.assert_allclose(result, numpy_op[op_type](operands[0], stretched), rtol=1e-6)
 
@@ -68,8 +75,8 @@ def test_signed_integers(op_type: str, dtype: type[np.generic]) -> None:
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint16, np.uint32, np.uint64])
 @pytest.mark.parametrize("fmod", [0, 1])
 def test_remainder_of_integers(dtype: type[np.generic], fmod: int) -> None:
-    info = np.iinfo(dtype)
-    check_node("Mod", np.array([7, 9, info.max, info.min], dtype), np.array([3, 5, 7, 2], dtype), fmod=fmod)
+    bounds = np.iinfo(np.dtype(dtype).name)
+    check_node("Mod", np.array([7, 9, bounds.max, bounds.min], dtype), np.array([3, 5, 7, 2], dtype), fmod=fmod)
 
 
 def test_remainder_of_floats_takes_the_dividends_sign() -> None:
@@ -98,9 +105,8 @@ def test_many_operands(op_type: str, count: int) -> None:
 def test_clip(bounds: tuple[float | None, float | None]) -> None:
     low, high = (None if v is None else np.array(v, np.float32) for v in bounds)
     check_node("Clip", EDGES, low, high)
-    attributes = {name: v for name, v in zip(("min", "max"), bounds, strict=True) if v is not None}
     if bounds != (0.5, -0.5):
-        check_node("Clip", EDGES[1:], opset=6, **attributes)
+        check_node("Clip", EDGES[1:], opset=6, **given(min=bounds[0], max=bounds[1]))
 
 
 def test_clip_of_integers() -> None:

@@ -81,6 +81,7 @@ def test_rms_normalization(axis: int) -> None:
     model = model_of([node], {"x": x, "s": scale}, {"y": 1}, opset=23)
     (result,) = import_model(model).module.entry.evaluate(x, scale)
     (expected,) = ReferenceEvaluator(model).run(None, {"x": x, "s": scale})
+    assert isinstance(expected, np.ndarray)
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 

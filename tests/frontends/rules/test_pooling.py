@@ -75,7 +75,7 @@ REGIONS = np.array([[0, 0, 9, 9], [1.3, 2.7, 6.1, 5.2], [-3, -2, 4, 20], [5, 5, 
 @pytest.mark.parametrize("images", [1, 2])
 def test_roi_align_average(ratio: int, mode: str, images: int) -> None:
     belongs = np.arange(5) % images
-    attributes = {"output_height": 3, "output_width": 2, "spatial_scale": 0.9, "sampling_ratio": ratio}
+    attributes: dict[str, Any] = {"output_height": 3, "output_width": 2, "spatial_scale": 0.9, "sampling_ratio": ratio}
     regions = REGIONS if mode == "output_half_pixel" or ratio else REGIONS[:4]
     x = normal(images, 3, 10, 11)
     check_node(
@@ -105,12 +105,12 @@ def test_roi_align_of_regions_much_larger_and_smaller_than_a_bin() -> None:
 
 
 def test_roi_align_maximum() -> None:
-    attributes = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "mode": "max"}
+    attributes: dict[str, Any] = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "mode": "max"}
     check_node("RoiAlign", normal(2, 3, 10, 11), REGIONS[:4], np.array([0, 1, 1, 0]), rtol=1e-4, **attributes)
 
 
 def test_roi_align_before_opset_16() -> None:
-    attributes = {"output_height": 2, "output_width": 2, "sampling_ratio": 2}
+    attributes: dict[str, Any] = {"output_height": 2, "output_width": 2, "sampling_ratio": 2}
     check_node("RoiAlign", normal(1, 2, 10, 11), REGIONS, np.zeros(5, np.int64), opset=10, rtol=1e-4, **attributes)
 
 

@@ -6,7 +6,7 @@ from onnx import helper
 
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.hlo.types import Array
-from tests.frontends.rules.one_node import check_node, normal
+from tests.frontends.rules.one_node import check_node, given, normal
 from tests.frontends.witness import model_of
 
 REDUCTIONS = (
@@ -23,9 +23,9 @@ def axes_array(*axes: int) -> Array:
 @pytest.mark.parametrize("keep", [0, 1])
 def test_axes_as_input_and_as_attribute(op_type: str, axes: tuple[int, ...] | None, keep: int) -> None:
     x = np.abs(normal(2, 3, 4)) + 0.1
-    given = [] if axes is None else [axes_array(*axes)]
-    check_node(op_type, x, *given, constant=[1] if given else [], keepdims=keep, opset=20)
-    check_node(op_type, x, keepdims=keep, opset=12, **({} if axes is None else {"axes": axes}))
+    inputs = [] if axes is None else [axes_array(*axes)]
+    check_node(op_type, x, *inputs, constant=[1] if inputs else [], keepdims=keep, opset=20)
+    check_node(op_type, x, keepdims=keep, opset=12, **given(axes=axes))
 
 
 @pytest.mark.parametrize("op_type", REDUCTIONS)

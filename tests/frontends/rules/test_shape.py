@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onnxla.errors import ShapeError
-from tests.frontends.rules.one_node import check_node, normal
+from tests.frontends.rules.one_node import check_node, given, normal
 
 
 def ints(*values: int) -> np.ndarray:
@@ -36,7 +36,7 @@ def test_flatten(axis: int) -> None:
 @pytest.mark.parametrize("axes", [None, (0,), (-1,), (0, 2)])
 def test_squeeze(axes: tuple[int, ...] | None) -> None:
     check_node("Squeeze", normal(1, 3, 1), None if axes is None else ints(*axes), constant=[1] if axes else [])
-    check_node("Squeeze", normal(1, 3, 1), opset=11, **({} if axes is None else {"axes": axes}))
+    check_node("Squeeze", normal(1, 3, 1), opset=11, **given(axes=axes))
 
 
 @pytest.mark.parametrize("axes", [(0,), (-1,), (0, 3), (2, 0)])
@@ -47,7 +47,7 @@ def test_unsqueeze(axes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("permutation", [None, (0, 2, 1), (2, 0, 1)])
 def test_transpose(permutation: tuple[int, ...] | None) -> None:
-    check_node("Transpose", normal(2, 3, 4), **({} if permutation is None else {"perm": permutation}))
+    check_node("Transpose", normal(2, 3, 4), **given(perm=permutation))
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (4, 1, 3), (1,), (2, 1)])
@@ -134,7 +134,7 @@ def test_negative_pads_crop(pads: Sequence[int]) -> None:
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
 def test_pad_by_attributes(mode: str) -> None:
     check_node(
-        "Pad", normal(3, 4), opset=2, pads=[1, 1, 1, 2], mode=mode, **({"value": 2.0} if mode == "constant" else {})
+        "Pad", normal(3, 4), opset=2, pads=[1, 1, 1, 2], mode=mode, **given(value=2.0 if mode == "constant" else None)
     )
 
 
