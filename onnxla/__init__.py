@@ -16,7 +16,7 @@ from onnxla.version import __version__
 
 if TYPE_CHECKING:
     from onnxla.api import compile
-    from onnxla.config import CompileOptions
+    from onnxla.config import CompileOptions, Limits
     from onnxla.errors import (
         ArtifactError,
         CompileError,
@@ -41,6 +41,7 @@ _HOMES = {
     "CompiledModel": "onnxla.runtime.model",
     "CompileReport": "onnxla.runtime.report",
     "CompileOptions": "onnxla.config",
+    "Limits": "onnxla.config",
 }
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "HloError",
     "InputError",
     "InternalError",
+    "Limits",
     "ModelFormatError",
     "OnnxlaError",
     "ResourceLimitError",

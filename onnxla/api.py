@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxla.compiler import Compiler, Progress
-from onnxla.config import CompileOptions
+from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
 from onnxla.hlo.module import Module
@@ -35,6 +35,7 @@ def compile(
     dims: Dims | None = None,
     constants: Mapping[str, npt.ArrayLike] | None = None,
     options: Options = None,
+    limits: Limits | None = None,
     num_threads: int | None = None,
     input_shapes: Shapes | None = None,
     progress: Progress | None = None,
@@ -44,8 +45,8 @@ def compile(
 
     `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
     sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
-    compiled when it first runs. `constants` gives values of inputs that the code is made for. `folder` is where the
-    external data of an in-memory model lies. `progress` is told about each stage.
+    compiled when it first runs. `constants` gives values of inputs that the code is made for. `limits` bounds what a
+    model may ask for. `folder` is where the external data of an in-memory model lies. `progress` is told about stages.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
     for wrong arguments, ResourceLimitError beyond a documented limit, DeviceError for a target that is not there.
@@ -55,7 +56,7 @@ def compile(
     shapes = shapes if shapes is not None else input_shapes
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
-    source = _source(model, settings, values, folder)
+    source = _source(model, settings, limits or Limits.from_environment(), values, folder)
     compiler = Compiler(source, target, settings, progress)
     choices = list(_each_size(dims or {}))
     programs: list[Program] = []
@@ -83,11 +84,12 @@ def compile(
 def _source(
     model: Model,
     options: CompileOptions,
+    limits: Limits,
     constants: Mapping[str, Array],
     folder: str | os.PathLike[str] | None,
 ) -> Source:
     if not isinstance(model, Module):
-        return OnnxSource(read_model(model, folder=folder), options, constants)
+        return OnnxSource(read_model(model, folder=folder), options, limits, constants)
     if constants:
         raise InputError("constants= is for the inputs of ONNX models")
     return HloSource(model)
@@ -158,4 +160,4 @@ def _plain(value: object) -> object:
 
 _ABOUT = ("fast_math", "precision", "opt_level", "target_cpu", "disabled_passes", "stop_after")
 
-__all__ = ["CompileOptions", "CompileReport", "CompiledModel", "Progress", "compile", "load_compiled"]
+__all__ = ["CompileOptions", "Limits", "CompileReport", "CompiledModel", "Progress", "compile", "load_compiled"]

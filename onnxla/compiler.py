@@ -93,7 +93,7 @@ class Compiler:
     def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
         module, options = imported.module, self._options_of_next()
         with clock.stage("passes"):
-            optimize(module, "cpu", options)
+            optimize(module, "cpu", options, clock.pass_begins)
         with clock.stage("codegen"):
             code = compile_cpu(module, self.target, options)
         texts = {
@@ -150,6 +150,10 @@ class _Clock:
     def __init__(self, progress: Progress | None) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
+
+    def pass_begins(self, name: str) -> None:
+        if self._progress is not None:
+            self._progress(f"passes: {name}", _STAGES["passes"])
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -132,6 +132,14 @@ class RuntimeSettings(_Settings):
         8, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
     )
 
+    def __post_init__(self) -> None:
+        if self.verify_weights not in ("fast", "full", "off"):
+            raise InputError(f"verify_weights={self.verify_weights!r}: choose 'fast', 'full' or 'off'")
+        for name in ("num_threads", "specialisations"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name}={value}: at least 1 is needed")
+
 
 @dataclass(frozen=True)
 class Limits(_Settings):
@@ -153,11 +161,3 @@ def table() -> str:
         for knob in settings.describe():
             rows.append(f"| `{knob.name}` | `{knob.variable}` | `{knob.default!r}` | {knob.about} |")
     return "\n".join(rows) + "\n"
-
-    def __post_init__(self) -> None:
-        if self.verify_weights not in ("fast", "full", "off"):
-            raise InputError(f"verify_weights={self.verify_weights!r}: choose 'fast', 'full' or 'off'")
-        for name in ("num_threads", "specialisations"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name}={value}: at least 1 is needed")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from onnxla.config import CompileOptions
+from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, HloError, InputError, UnboundDimensionsError
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.frontends.onnx.model_file import OnnxModel
@@ -54,11 +54,14 @@ class Source(ABC):
 class OnnxSource(Source):
     """An ONNX model; `constants` are the inputs whose values are fixed."""
 
-    def __init__(self, model: OnnxModel, options: CompileOptions, constants: Mapping[str, Array]) -> None:
+    def __init__(
+        self, model: OnnxModel, options: CompileOptions, limits: Limits, constants: Mapping[str, Array]
+    ) -> None:
         self.name = model.name
         self.nodes = len(model.proto.graph.node)
         self._model = model
         self._options = options
+        self._limits = limits
         self._constants = dict(constants)
 
     def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
@@ -74,7 +77,12 @@ class OnnxSource(Source):
             open_shapes = {name: shape for name, shape in shapes.items() if name not in constants}
             try:
                 found = import_model(
-                    self._model, shapes=open_shapes, dims=dims, constants=constants, options=self._options
+                    self._model,
+                    shapes=open_shapes,
+                    dims=dims,
+                    constants=constants,
+                    options=self._options,
+                    limits=self._limits,
                 )
             except CompileError as error:
                 needed = needed_values(error)

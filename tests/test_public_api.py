@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxla
 from onnxla.hlo.builder import Builder
@@ -243,6 +244,46 @@ def test_texts_of_the_stages() -> None:
 def test_profile_names_the_nodes_of_the_model() -> None:
     profile = onnxla.compile(multiply_add(4, 4)).profile(arrays(4, 4))
     assert any("(Add" in row.step.source for row in profile.rows)
+
+
+def test_limits_are_adjustable() -> None:
+    with pytest.raises(onnxla.ResourceLimitError, match="the model has 2 nodes; the limit is 1"):
+        onnxla.compile(multiply_add(4, 4), limits=onnxla.Limits(nodes=1))
+
+
+def perceptron(features: int) -> ModelProto:
+    """y = relu(x @ w) @ v, with random weights: kernels that run on several threads."""
+    random = np.random.default_rng(features)
+    weights = [
+        numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("w", (features, 256)), ("v", (256, 64)))
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "v"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [96, features])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [96, 64])
+    graph = helper.make_graph(nodes, "perceptron", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_many_threads_on_several_models_give_what_one_thread_gives() -> None:
+    models = [onnxla.compile(perceptron(features), num_threads=3) for features in (64, 128)]
+    cases = []
+    for k in range(8):
+        model = models[k % 2]
+        shape = (96, 64 << (k % 2))
+        x = np.random.default_rng(k).standard_normal(shape).astype(np.float32)
+        cases.append((model, x, model(x)))
+
+    def same(case: tuple[onnxla.CompiledModel, Array, Array]) -> bool:
+        model, x, expected = case
+        return all(np.array_equal(model(x), expected) for _ in range(100))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(same, cases))
 
 
 def test_dumps(tmp_path: Path) -> None:

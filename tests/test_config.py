@@ -1,0 +1,54 @@
+"""Knobs: defaults, the environment, and text that does not fit."""
+
+from dataclasses import fields
+
+import pytest
+
+from onnxla.config import CompileOptions, Limits, RuntimeSettings, table
+from onnxla.errors import InputError
+
+
+def test_the_environment_sets_knobs_and_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONNXLA_OPT_LEVEL", "1")
+    monkeypatch.setenv("ONNXLA_FAST_MATH", "yes")
+    monkeypatch.setenv("ONNXLA_DISABLED_PASSES", "a, b,")
+    options = CompileOptions.from_environment(fast_math=False)
+    assert (options.opt_level, options.fast_math, options.disabled_passes) == (1, False, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable", "text", "message"),
+    [
+        (CompileOptions, "ONNXLA_OPT_LEVEL", "fast", "ONNXLA_OPT_LEVEL='fast'"),
+        (CompileOptions, "ONNXLA_OPT_LEVEL", "7", "opt_level=7: choose 0, 1, 2 or 3"),
+        (CompileOptions, "ONNXLA_FAST_MATH", "maybe", "'maybe' is neither true nor false"),
+        (CompileOptions, "ONNXLA_PRECISION", "lowest", "choose 'default' or 'highest'"),
+        (RuntimeSettings, "ONNXLA_NUM_THREADS", "0", "num_threads=0: at least 1 is needed"),
+        (RuntimeSettings, "ONNXLA_VERIFY_WEIGHTS", "often", "choose 'fast', 'full' or 'off'"),
+        (RuntimeSettings, "ONNXLA_SPECIALISATIONS", "0", "specialisations=0: at least 1 is needed"),
+    ],
+)
+def test_text_that_does_not_fit_is_refused(
+    settings: type[CompileOptions | RuntimeSettings],
+    variable: str,
+    text: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(InputError, match=message):
+        settings.from_environment()
+
+
+def test_what_does_not_change_the_code_is_not_in_its_key() -> None:
+    assert CompileOptions().code_key() == CompileOptions(dump_to="x", cache_dir="y", verify=False).code_key()
+    assert CompileOptions().code_key() != CompileOptions(fast_math=True).code_key()
+
+
+def test_every_knob_is_documented_and_variables_are_unique() -> None:
+    knobs = [k for settings in (CompileOptions, RuntimeSettings, Limits) for k in settings.describe()]
+    variables = [k.variable for k in knobs]
+    assert len(set(variables)) == len(variables)
+    assert all(k.about.endswith(".") and k.variable.startswith("ONNXLA_") for k in knobs)
+    assert len(knobs) == sum(len(fields(s)) for s in (CompileOptions, RuntimeSettings, Limits))
+    assert all(k.name in table() for k in knobs)
