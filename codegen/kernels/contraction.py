@@ -22,9 +22,10 @@ from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
+from onnxla.codegen.kernels.epilogue import finish
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Kernel, Value
-from onnxla.codegen.kernels.loop import MOST_TASKS, emit_roots
+from onnxla.codegen.kernels.loop import MOST_TASKS
 from onnxla.codegen.kernels.value import Array, Index, ValueEmitter
 from onnxla.codegen.lowering import Argument
 from onnxla.hlo.module import Instruction
@@ -336,8 +337,8 @@ class _Core:
             with e.vector(lanes, last if j == vectors - 1 else lanes) as lane:
                 for i, row in enumerate(rows):
                     column = panel * self.tiling.width + lane + j * lanes
-                    with e.scope():
-                        self._finish(batch, row, column, sums[i * vectors + j])
+                    at = self.problem.result_index(batch, row, column)
+                    finish(self.cluster, self.hero, self.frame, at, sums[i * vectors + j], self.problem.element)
 
     def _nest(
         self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, level: int,
@@ -404,21 +405,3 @@ class _Core:
         if self.compute.is_float:
             return self.b.fma(x, y, total)
         return self.b.add(self.b.mul(x, y), total)
-
-    def _finish(self, batch: Expr, row: Index, column: Expr, total: Value) -> None:
-        """Round the sum, apply what is fused after it, and store."""
-        e, b = self.e, self.b
-        at = self.problem.result_index(batch, row, column)
-        rounded = storage.round_to(b, total, self.problem.element)
-        e.leaves[self.hero] = lambda index: rounded
-        domain = self.hero.shape
-        values = emit_roots(self.cluster, e, at, domain)
-        assert e.lane is not None
-        for array, value in zip(self.frame.outputs, values, strict=True):
-            position = ix.linearize(ix.reshape(at, domain, array.type.shape), array.type.shape)
-            stored = b.splat(storage.encode(b, value, array.type.element), e.lanes)
-            if position.coefficient(e.lane) == 1:
-                b.store(array.buffer, e.position(position.substitute({e.lane: ix.ZERO})), stored, e.mask)
-            else:
-                b.store(array.buffer, e.position(position), stored, e.mask)
-

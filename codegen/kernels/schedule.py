@@ -3,6 +3,7 @@
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.convolution import lower_convolution
+from onnxla.codegen.kernels.depthwise import lower_depthwise
 from onnxla.codegen.kernels.dot import lower_dot
 from onnxla.codegen.kernels.loop import lower_loop
 from onnxla.codegen.kernels.row import lower_row
@@ -32,4 +33,4 @@ def _contraction(cluster: Cluster, target: Target) -> Lowering | None:
         return None
     if isinstance(hero.op, Dot):
         return lower_dot(cluster, hero, target)
-    return lower_convolution(cluster, hero, target)
+    return lower_depthwise(cluster, hero, target) or lower_convolution(cluster, hero, target)

@@ -1,0 +1,212 @@
+"""Depthwise convolution, channels last: each channel has its own window, and lanes are channels.
+
+A tile is a few neighbouring pixels of a line by a few vectors of channels; every tap is one
+multiply-add with the input straight from cache. Nothing is padded: lines outside the input shorten
+the loop over kernel rows, and the tiles at both ends of a line, whose place is known, leave out
+the taps that fall outside.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from onnxla.codegen.cpu.target import Target
+from onnxla.codegen.kernels import index as ix
+from onnxla.codegen.kernels import storage
+from onnxla.codegen.kernels.cluster import Cluster, Frame
+from onnxla.codegen.kernels.epilogue import finish
+from onnxla.codegen.kernels.index import Expr
+from onnxla.codegen.kernels.ir import Buffer, Value
+from onnxla.codegen.kernels.loop import name_of
+from onnxla.codegen.kernels.value import Array, Index
+from onnxla.codegen.lowering import KernelCall, Lowering, Packed
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.contraction import Convolution, WindowDimension
+from onnxla.hlo.ops.structural import Constant
+from onnxla.hlo.types import Array as NumpyArray
+
+TASK_FLOPS = 200_000
+MOST_TASKS = 64
+MOST_EDGE_TILES = 8
+
+
+def lower_depthwise(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
+    """None where the convolution is not depthwise with channels last and a constant kernel."""
+    op = hero.op
+    assert isinstance(op, Convolution)
+    dims, windows = op.dimensions, op.window.dimensions
+    lhs, kernel = (o.tensor_type for o in hero.operands)
+    rank = lhs.rank
+    channels = op.feature_group_count
+    last = (dims.input_feature, dims.output_feature) == (rank - 1, rank - 1)
+    order = (dims.input_batch, *dims.input_spatial) == tuple(range(rank - 1))
+    order = order and (dims.output_batch, *dims.output_spatial) == tuple(range(rank - 1))
+    number = cluster.operand_number(hero.operands[1])
+    single = lhs.shape[dims.input_feature] == channels == kernel.shape[dims.kernel_output_feature]
+    simple = all(w.base_dilation == 1 and not w.reversal for w in windows)
+    constant = isinstance(cluster.instruction.operands[number].op, Constant)
+    if not (windows and last and order and single and simple and constant) or channels == 1:
+        return None
+    return _Depthwise(cluster, hero, target, number).lower()
+
+
+class _Depthwise:
+    def __init__(self, cluster: Cluster, hero: Instruction, target: Target, number: int) -> None:
+        assert isinstance(hero.op, Convolution)
+        self.cluster, self.hero, self.op, self.number = cluster, hero, hero.op, number
+        self.element = hero.op.element
+        self.compute = storage.compute_element(self.element)
+        self.channels = hero.shape[-1]
+        self.lanes = target.vector_bytes // self.compute.bytes
+        while self.lanes > 1 and self.lanes // 2 >= self.channels:
+            self.lanes //= 2
+        self.line = hero.shape[-2]
+        accumulators = 24 if target.vector_registers >= 32 else 12
+        self.vectors = min(2, -(-self.channels // self.lanes))
+        most = accumulators // self.vectors
+        self.pixels = -(-self.line // -(-self.line // most))
+        self.window: Sequence[WindowDimension] = hero.op.window.dimensions
+
+    def lower(self) -> Lowering | None:
+        interior, edges = self._tiles()
+        if len(edges) > MOST_EDGE_TILES:
+            return None
+        lines = math.prod(self.hero.shape[:-2])
+        taps = math.prod(w.size for w in self.window)
+        flops = 2.0 * self.hero.tensor_type.size * taps
+        tasks = max(1, min(int(flops // TASK_FLOPS), MOST_TASKS, lines))
+        share = -(-lines // tasks)
+        tasks = -(-lines // share)
+        frame = Frame(self.cluster, name_of(self.cluster), tasks, omit=(self.hero.operands[1],))
+        e, b = frame.emitter, frame.b
+        packed = b.parameter("packed", self.compute, taps * self.channels, "input", 64)
+        packing = f"depthwise {self.op.dimensions} {self.compute}"
+        frame.arguments.append(Packed(self.number, packing, self._pack))
+        first = b.mul(b.task, b.const(share))
+        last = b.min(b.add(first, b.const(share)), b.const(lines))
+        with b.loop(first, last) as loop, e.scope():
+            line = e.bind("line", loop.index, 0, lines - 1)
+            at = ix.delinearize(line, self.hero.shape[:-2])
+            at = tuple(e.bind(f"at{d}", e.position(i), i.low, i.high) for d, i in enumerate(at))
+            width = self.vectors * self.lanes
+            chunks, rest = divmod(self.channels, width)
+            if chunks:
+                with e.loop("chunk", chunks) as (chunk, _):
+                    self._row(frame, packed, at, chunk * width, self.vectors, self.lanes, interior, edges)
+            if rest:
+                vectors = -(-rest // self.lanes)
+                active = rest - (vectors - 1) * self.lanes
+                self._row(frame, packed, at, ix.constant(chunks * width), vectors, active, interior, edges)
+        kernel = b.finish()
+        kernel.flops = flops
+        return Lowering((KernelCall(kernel, tuple(frame.arguments)),))
+
+    def _pack(self, kernel: NumpyArray) -> NumpyArray:
+        dims = self.op.dimensions
+        order = (*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature)
+        return np.ascontiguousarray(kernel.transpose(order).astype(self.compute.dtype)).reshape(-1, self.channels)
+
+    def _tiles(self) -> tuple[tuple[int, int], list[tuple[int, int]]]:
+        """The range of tiles whose taps all lie inside, and (start, pixels) of every other tile of a line."""
+        w = self.window[-1]
+        size = self.hero.operands[0].shape[-2]
+        count = -(-self.line // self.pixels)
+        inside = []
+        for t in range(count):
+            start, stop = t * self.pixels, t * self.pixels + self.pixels
+            lowest = start * w.stride - w.pad_low
+            highest = (stop - 1) * w.stride - w.pad_low + (w.size - 1) * w.window_dilation
+            inside.append(stop <= self.line and lowest >= 0 and highest < size)
+        chosen = [t for t in range(count) if inside[t]]
+        edges = [
+            (t * self.pixels, min(self.pixels, self.line - t * self.pixels)) for t in range(count) if not inside[t]
+        ]
+        return ((chosen[0], chosen[-1] + 1) if chosen else (0, 0)), edges
+
+    def _row(
+        self, frame: Frame, packed: Buffer, at: Index, channel: Expr, vectors: int, active: int,
+        interior: tuple[int, int], edges: list[tuple[int, int]],
+    ) -> None:
+        e = frame.emitter
+        for start, pixels in edges:
+            with e.scope():
+                self._tile(frame, packed, at, ix.constant(start), pixels, channel, vectors, active)
+        first, last = interior
+        if last > first:
+            with e.loop("tile", last - first) as (tile, _):
+                start = tile * self.pixels + first * self.pixels
+                self._tile(frame, packed, at, start, self.pixels, channel, vectors, active)
+
+    def _tile(
+        self, frame: Frame, packed: Buffer, at: Index, start: Expr, pixels: int, channel: Expr, vectors: int,
+        active: int,
+    ) -> None:
+        e, b = frame.emitter, frame.b
+        zero = b.const(0, self.compute, self.lanes)
+        sums = self._rows(frame, packed, at, start, pixels, channel, vectors, active, (), [zero] * (pixels * vectors))
+        for j in range(vectors):
+            with e.vector(self.lanes, active if j == vectors - 1 else None) as lane:
+                for p in range(pixels):
+                    index = (*at, start + p, channel + j * self.lanes + lane)
+                    finish(self.cluster, self.hero, frame, index, sums[p * vectors + j], self.element)
+
+    def _rows(
+        self, frame: Frame, packed: Buffer, at: Index, start: Expr, pixels: int, channel: Expr, vectors: int,
+        active: int, taps: Index, carried: Sequence[Value],
+    ) -> list[Value]:
+        """Loops over all kernel dimensions but the last, bounded to where the input is."""
+        e, b = frame.emitter, frame.b
+        level = len(taps)
+        if level == len(self.window) - 1:
+            return self._columns(frame, packed, at, start, pixels, channel, vectors, active, taps, carried)
+        w, size = self.window[level], self.hero.operands[0].shape[1 + level]
+        origin = at[1 + level] * w.stride - w.pad_low
+        low: Value | int = 0
+        high: Value | int = w.size
+        if origin.low < 0:
+            missing = b.max(b.sub(b.const(0), e.position(origin)), b.const(0))
+            low = b.div(b.add(missing, b.const(w.window_dilation - 1)), b.const(w.window_dilation))
+        if origin.high + (w.size - 1) * w.window_dilation >= size:
+            room = b.sub(b.const(size - 1 + w.window_dilation), e.position(origin))
+            high = b.min(b.div(b.max(room, b.const(0)), b.const(w.window_dilation)), b.const(w.size))
+        with b.loop(low, high, carry=carried) as loop, e.scope():
+            tap = e.bind(f"k{level}", loop.index, 0, w.size - 1)
+            after = self._rows(
+                frame, packed, at, start, pixels, channel, vectors, active, (*taps, tap), loop.carried
+            )
+            loop.yield_(*after)
+        return list(loop.results)
+
+    def _columns(
+        self, frame: Frame, packed: Buffer, at: Index, start: Expr, pixels: int, channel: Expr, vectors: int,
+        active: int, taps: Index, carried: Sequence[Value],
+    ) -> list[Value]:
+        """All taps of one kernel row: a vector of weights at a time, over every pixel of the tile."""
+        e, b = frame.emitter, frame.b
+        left = e.leaves[self.hero.operands[0]]
+        assert isinstance(left, Array)
+        w, size = self.window[-1], left.type.shape[-2]
+        above = tuple(
+            at[1 + d] * v.stride - v.pad_low + taps[d] * v.window_dilation for d, v in enumerate(self.window[:-1])
+        )
+        row = ix.linearize(taps, tuple(v.size for v in self.window[:-1]))
+        sums = list(carried)
+        for tap in range(w.size):
+            for j in range(vectors):
+                with e.vector(self.lanes, active if j == vectors - 1 else None) as lane:
+                    c = channel + j * self.lanes + lane
+                    base = (row * w.size + tap) * self.channels + channel + j * self.lanes
+                    weight = b.load(packed, e.position(base), self.lanes, e.mask)
+                    for p in range(pixels):
+                        x = (start + p) * w.stride - w.pad_low + tap * w.window_dilation
+                        if not e.inside(x, 0, size).attributes[0]:
+                            continue
+                        value = e.load(left, (at[0], *above, x, c))
+                        value = storage.convert(b, value, left.type.element, self.element)
+                        k = p * vectors + j
+                        if self.compute.is_float:
+                            sums[k] = b.fma(value, weight, sums[k])
+                        else:
+                            sums[k] = b.add(b.mul(value, weight), sums[k])
+        return sums
