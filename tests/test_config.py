@@ -1,6 +1,7 @@
 """Knobs: defaults, the environment, and text that does not fit."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,8 @@ def test_every_knob_is_documented_and_variables_are_unique() -> None:
     assert all(k.about.endswith(".") and k.variable.startswith("ONNXLA_") for k in knobs)
     assert len(knobs) == sum(len(fields(s)) for s in (CompileOptions, RuntimeSettings, Limits))
     assert all(k.name in table() for k in knobs)
+
+
+def test_the_page_of_the_documentation_is_up_to_date() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "knobs.md").read_text()
+    assert page.endswith(table()), "write table() to docs/knobs.md again"
