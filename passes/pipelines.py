@@ -8,6 +8,7 @@ from onnxla.hlo.module import Module
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
 from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.fusion import FuseInstructions
+from onnxla.passes.layout_assignment import AssignLayouts
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
@@ -22,7 +23,10 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         FoldConstants(options),  # what simplification left between constants, weights it scaled among it
         MergeCommonSubexpressions(),  # after folding, which makes equal constants
         Simplify(options),  # constants that folding made feed new rules
-        FoldConstants(options),
+        AssignLayouts(),  # when padding and scales are inside the convolutions already
+        Simplify(options),  # transposes of broadcasts, reshapes and reductions that layouts left
+        FoldConstants(options),  # the weights in their new order
+        MergeCommonSubexpressions(),  # equal transposes of one value
         FuseInstructions(),  # last: every pass before it sees plain instructions
     ]
     return Pipeline(passes, options, f"{target_kind} pipeline")

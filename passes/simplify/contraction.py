@@ -25,13 +25,13 @@ def dot_of_transpose(b: Builder, root: Instruction) -> Replacement:
     op = root.op
     assert isinstance(op, Dot)
     lhs, rhs = root.operands
-    if isinstance(lhs.op, Transpose) and not isinstance(lhs.operands[0].op, Constant):
+    if isinstance(lhs.op, Transpose):
         p = lhs.op.permutation
         if _ascending([p[d] for d in op.lhs_free(len(p))]):
             batch, contracting = tuple(p[d] for d in op.lhs_batch), tuple(p[d] for d in op.lhs_contracting)
             moved = dataclasses.replace(op, lhs_batch=batch, lhs_contracting=contracting)
             return b.emit(moved, lhs.operands[0], rhs)
-    if isinstance(rhs.op, Transpose) and not isinstance(rhs.operands[0].op, Constant):
+    if isinstance(rhs.op, Transpose):
         p = rhs.op.permutation
         if _ascending([p[d] for d in op.rhs_free(len(p))]):
             batch, contracting = tuple(p[d] for d in op.rhs_batch), tuple(p[d] for d in op.rhs_contracting)

@@ -1,0 +1,1 @@
+"""What layout assignment knows about operations: how a transpose passes through each."""
