@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto
 
 from onnxla.errors import ModelFormatError
 from onnxla.frontends.onnx.external_data import ModelFolder, map_regular_file
+from onnxla.frontends.onnx.names import require_names
 from onnxla.frontends.onnx.registry import normal_domain
 from onnxla.frontends.onnx.weights import tensor_array
 from onnxla.frontends.onnx.wire import cut_weights
@@ -67,6 +68,7 @@ def read_model(source: ModelSource, *, folder: str | os.PathLike[str] | None = N
         model.folder = ModelFolder(Path(folder))
     if not model.proto.HasField("graph"):
         raise ModelFormatError(f"{model.name} is not an ONNX model: it has no graph")
+    require_names(model.proto)
     return model
 
 
