@@ -1,5 +1,7 @@
 """Which schedule lowers an instruction: decided by what is inside it."""
 
+from collections.abc import Callable
+
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.convolution import lower_convolution
@@ -7,9 +9,12 @@ from onnxla.codegen.kernels.depthwise import lower_depthwise
 from onnxla.codegen.kernels.dot import lower_dot
 from onnxla.codegen.kernels.loop import lower_loop
 from onnxla.codegen.kernels.row import lower_row
+from onnxla.codegen.kernels.scatter import lower_scatter
+from onnxla.codegen.kernels.sort import lower_sort
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
+from onnxla.hlo.ops.indexing import Scatter, Sort
 
 
 def lower(instruction: Instruction, target: Target) -> Lowering:
@@ -17,7 +22,14 @@ def lower(instruction: Instruction, target: Target) -> Lowering:
     cluster = Cluster.of(instruction)
     if all(t.size == 0 for t in cluster.results):
         return Lowering(())
+    special = _SINGLE.get(type(instruction.op))
+    if special is not None:
+        return special(cluster, target)
     return _contraction(cluster, target) or lower_row(cluster, target) or lower_loop(cluster, target)
+
+
+_SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter}
+"""Operations that are kernels of their own and never part of a fusion."""
 
 
 def _contraction(cluster: Cluster, target: Target) -> Lowering | None:
