@@ -9,6 +9,7 @@ from onnxla.codegen.kernels.depthwise import lower_depthwise
 from onnxla.codegen.kernels.dot import lower_dot
 from onnxla.codegen.kernels.loop import lower_loop
 from onnxla.codegen.kernels.row import lower_row
+from onnxla.codegen.kernels.scan import lower_scan
 from onnxla.codegen.kernels.scatter import lower_scatter
 from onnxla.codegen.kernels.sort import lower_sort
 from onnxla.codegen.lowering import Lowering
@@ -25,7 +26,12 @@ def lower(instruction: Instruction, target: Target) -> Lowering:
     special = _SINGLE.get(type(instruction.op))
     if special is not None:
         return special(cluster, target)
-    return _contraction(cluster, target) or lower_row(cluster, target) or lower_loop(cluster, target)
+    return (
+        _contraction(cluster, target)
+        or lower_scan(cluster, target)
+        or lower_row(cluster, target)
+        or lower_loop(cluster, target)
+    )
 
 
 _SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter}
