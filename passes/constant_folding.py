@@ -12,8 +12,8 @@ from onnxla.passes.pass_base import ComputationPass
 
 SMALL = 1 << 16
 """Bytes of a result that is folded whatever it is made of."""
-LARGEST_GROWTH = 2
-"""How many times larger than the constants it is made of another result may be."""
+LARGEST_GROWTH = 8
+"""How many times larger than the constants it is made of another result may be: weights in 4 bits become f32."""
 
 
 class FoldConstants(ComputationPass):

@@ -12,7 +12,7 @@ from onnxla.hlo.ops.contraction import Convolution
 from onnxla.hlo.ops.shape import Transpose
 from onnxla.hlo.types import Shape, TensorType
 from onnxla.hlo.window import ConvolutionDimensions
-from onnxla.passes.layout.sinking import sink
+from onnxla.passes.layout.sinking import moves_elements, sink
 from onnxla.passes.pass_base import ComputationPass
 
 MOST_SPATIAL = 3
@@ -44,7 +44,7 @@ class AssignLayouts(ComputationPass):
             if replacement is None:
                 continue
             if isinstance(replacement.op, Transpose):
-                if _moves_elements(replacement):
+                if moves_elements(replacement.op.permutation, replacement.operands[0].shape):
                     moving.add(replacement)
                 else:
                     replacement = Builder(source=instruction.source).reshape(replacement.operands[0], instruction.shape)
@@ -61,14 +61,6 @@ def _can_move(instruction: Instruction) -> bool:
         return False
     spatial = len(op.dimensions.input_spatial)
     return 1 <= spatial <= MOST_SPATIAL and op.dimensions != ConvolutionDimensions.nhwc(spatial)
-
-
-def _moves_elements(transpose: Instruction) -> bool:
-    """Whether the order of elements in memory changes: dimensions of size 1 may go anywhere."""
-    op, (operand,) = transpose.op, transpose.operands
-    assert isinstance(op, Transpose)
-    moved = [d for d in op.permutation if operand.shape[d] != 1]
-    return moved != sorted(moved)
 
 
 def _channels_last(convolution: Instruction, moving: set[Instruction]) -> Instruction:

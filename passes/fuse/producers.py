@@ -28,6 +28,8 @@ LONGEST_COPY = 6
 """Cheap operations that may be computed anew by each reader."""
 LARGEST_STRIDED = 1 << 12
 """Elements of a transpose that a loop may read across its rows; a larger one is a kernel of its own, in tiles."""
+MOST_PIECES = 2
+"""Operands of a concatenate along rows that may be computed in place of being copied."""
 MOST_PATHS = 4
 """Different indices at which one kernel may compute the same instruction."""
 
@@ -115,6 +117,8 @@ class _ProducerFusion:
             pointwise = is_elementwise(producer) and producer.shape == user.shape == kernel.hero.shape
             return is_elementwise(user) and (pointwise or isinstance(op, Broadcast))
         if isinstance(user.op, ReduceWindow):
+            return False
+        if isinstance(user.op, Concatenate) and not keeps_rows(user) and len(user.operands) > MOST_PIECES:
             return False
         if isinstance(user.op, Transpose) and not keeps_rows(user) and user.tensor_type.size > LARGEST_STRIDED:
             return False

@@ -25,10 +25,12 @@ def sink(instruction: Instruction, moving: set[Instruction]) -> Instruction | No
     needed; None where a transpose cannot pass, or would need others in its place."""
     if not isinstance(instruction.type, TensorType) and not isinstance(instruction.op, Reduce):
         return None
-    orders = {o.op.permutation for o in instruction.operands if o in moving and isinstance(o.op, Transpose)}
-    if len(orders) != 1:
+    given = [o for o in instruction.operands if o in moving]
+    order = permutation_of(given[0])
+    if any(o.shape != given[0].shape and isinstance(instruction.op, Elementwise) for o in given):
         return None
-    (order,) = orders
+    if any(moves_elements(_onto(o, order), o.operands[0].shape) for o in given):
+        return None
     rule = _rule_for(instruction.op)
     return rule(instruction, order, moving) if rule is not None else None
 
@@ -45,10 +47,30 @@ def _rule_for(op: Op) -> Rule | None:
 def _behind(b: Builder, operand: Instruction, order: Shape, moving: set[Instruction]) -> Instruction:
     """`operand` in the order of the tensors behind: the tensor itself, or a transpose to that order."""
     if operand in moving:
-        return operand.operands[0]
+        return b.transpose(operand.operands[0], _onto(operand, order))
     if operand.shape == ():
         return operand
     return b.transpose(operand, inverse(order))
+
+
+def permutation_of(transpose: Instruction) -> Shape:
+    assert isinstance(transpose.op, Transpose)
+    return transpose.op.permutation
+
+
+def _onto(operand: Instruction, order: Shape) -> Shape:
+    """What takes the tensor behind `operand`, a transpose, to the order behind `order`: the identity where they agree.
+
+    Orders that differ in dimensions of size 1 only are brought together by a transpose that moves no elements.
+    """
+    own = permutation_of(operand)
+    return tuple(own[d] for d in inverse(order)) if len(own) == len(order) else own
+
+
+def moves_elements(permutation: Shape, shape: Shape) -> bool:
+    """Whether a transpose changes the order of elements in memory: dimensions of size 1 may go anywhere."""
+    moved = [d for d in permutation if shape[d] != 1]
+    return moved != sorted(moved)
 
 
 def inverse(order: Shape) -> Shape:
@@ -218,7 +240,8 @@ def _reshape(instruction: Instruction, order: Shape, moving: set[Instruction]) -
         behind = [order[d] for d in inside if operand.shape[d] != 1]
         if behind != list(range(behind[0], behind[0] + len(behind))) if behind else False:
             return None
-        place = behind[0] if behind else len(order)
+        # dimensions of size 1 stay where they are, new ones stand by the group before
+        place = behind[0] if behind else order[inside[0]] if inside else pieces[-1][0] if pieces else -1
         pieces.append((place, inside, outside))
     by_place = sorted(range(len(pieces)), key=lambda k: (pieces[k][0], k))
     places = [d for k in by_place for d in pieces[k][2]]

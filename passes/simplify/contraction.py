@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -163,6 +165,8 @@ def scale_into_weights(b: Builder, root: Instruction) -> Replacement:
     spread = _per_feature(factor, side.feature)
     if spread is None:
         return NoMatch("the factor is not a constant for each output feature")
+    if any(u.op.opcode == "round-nearest-even" for u in root.users):
+        return NoMatch("quantisation: what is rounded to a grid should be exact")
     weights = product.operands[side.operand]
     if spread.shape == ():
         wide = b.broadcast_scalar(spread, weights.shape)
@@ -186,6 +190,8 @@ def scale_before_shift(b: Builder, root: Instruction) -> Replacement:
         return NoMatch("no contraction with constant weights below")
     if _per_feature(factor, side.feature) is None or _per_feature(shift, side.feature) is None:
         return NoMatch("scale or shift is not a constant for each output feature")
+    if any(u.op.opcode == "round-nearest-even" for u in root.users):
+        return NoMatch("quantisation: what is rounded to a grid should be exact")
     return b.add(b.emit(root.op, product, factor), b.emit(root.op, shift, factor))
 
 
@@ -209,9 +215,10 @@ def subtract_shift(b: Builder, root: Instruction) -> Replacement:
     source = shift.operands[0] if isinstance(shift.op, Broadcast) else shift
     if not isinstance(source.op, Constant) or not root.tensor_type.element.is_float:
         return NoMatch("no constant")
-    if isinstance(shift.op, Broadcast):
-        return b.add(value, b.broadcast(b.negate(source), shift.shape, shift.op.dimensions))
-    return b.add(value, b.negate(shift))
+    if source is shift and shift.shape != ():
+        return NoMatch("not spread")
+    negated = b.constant(np.asarray(-source.op.literal.array))
+    return b.add(value, negated if source is shift else b.emit(shift.op, negated))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -89,14 +89,22 @@ def broadcast_of_all_elements(b: Builder, x: Instruction, s: Shape, p: Shape) ->
 @rule(reshape(broadcast(x, s, p)))
 def reshape_of_broadcast(b: Builder, x: Instruction, s: Shape, p: Shape, root: Instruction) -> Replacement:
     """A reshape that only adds or drops dimensions of size 1 goes into the broadcast below it."""
+    moved = broadcast_in_shape(b, root.operands[0], root.shape)
+    return moved if moved is not None else NoMatch("dimensions are split or joined")
+
+
+def broadcast_in_shape(b: Builder, spread: Instruction, shape: Shape) -> Instruction | None:
+    """The broadcast `spread` reshaped to `shape`, as a broadcast: where only dimensions of size 1 come or go."""
+    op, (x,) = spread.op, spread.operands
+    assert isinstance(op, Broadcast)
     if x.tensor_type.size == 1:
-        return b.broadcast(b.reshape(x, ()), root.shape, ())
-    if without_ones(s) != without_ones(root.shape) or not all(s):
-        return NoMatch("dimensions are split or joined")
-    kept = [d for d, n in enumerate(root.shape) if n != 1]
-    place = dict(zip([d for d, n in enumerate(s) if n != 1], kept, strict=True))
-    dimensions = placed(p, s)
-    return b.broadcast(b.reshape(x, [s[d] for d in dimensions]), root.shape, [place[d] for d in dimensions])
+        return b.broadcast(b.reshape(x, ()), shape, ())
+    if without_ones(op.shape) != without_ones(shape) or not all(shape):
+        return None
+    kept = [d for d, n in enumerate(shape) if n != 1]
+    place = dict(zip([d for d, n in enumerate(op.shape) if n != 1], kept, strict=True))
+    dimensions = placed(op.dimensions, op.shape)
+    return b.broadcast(b.reshape(x, [op.shape[d] for d in dimensions]), shape, [place[d] for d in dimensions])
 
 
 @rule(broadcast(reshape(x), s, p))
@@ -134,7 +142,8 @@ def reshape_after_arithmetic(b: Builder, root: Instruction) -> Replacement:
     """
     if not any(isinstance(o.op, Reshape) for o in root.operands):
         return NoMatch("no reshape")
-    reshaped = [o for o in root.operands if isinstance(o.op, Reshape) and not isinstance(o.operands[0].op, Constant)]
+    reshaped = [o for o in root.operands if isinstance(o.op, Reshape)]
+    reshaped = [o for o in reshaped if not isinstance(o.operands[0].op, Constant | Broadcast)]
     inner = reshaped[0].operands[0].shape if reshaped else root.shape
     if inner == root.shape or not all(o.operands[0].shape == inner for o in reshaped):
         return NoMatch("the shapes differ")
@@ -158,9 +167,7 @@ def _in_shape(b: Builder, operand: Instruction, shape: Shape) -> Instruction | N
         return b.broadcast_scalar(b.constant(number), shape)
     if isinstance(operand.op, Constant):
         return b.reshape(operand, shape)
-    if isinstance(operand.op, Broadcast) and without_ones(operand.shape) == without_ones(shape) and all(shape):
-        return b.reshape(operand, shape)
-    return None
+    return broadcast_in_shape(b, operand, shape) if isinstance(operand.op, Broadcast) else None
 
 
 # Transpose
