@@ -15,13 +15,18 @@ from onnxla.hlo.window import ConvolutionDimensions, Window, WindowDimension
 
 @onnx_op("Conv")
 def conv(node: NodeView, b: Builder) -> Instruction:
-    x, weight = node.input(0), node.input(1)
+    return convolve(node, b, node.input(0))
+
+
+def convolve(node: NodeView, b: Builder, x: Instruction) -> Instruction:
+    """`x` convolved with the weights of input 1 by the node's window, plus the bias of input 2."""
+    weight = node.input(1)
     rank = _check_operands(node, x, weight)
     sliding = read_sliding(node, node.ints("kernel_shape", ()) or weight.shape[2:], x.shape[2:])
     if weight.shape[1] * node.int("group", 1) != x.shape[1]:
         node.shape_error(f"{x.shape[1]} channels do not fit weights {weight.tensor_type}")
     window = Window(tuple(s.dimension for s in sliding))
-    return _convolve(node, b, x, weight, window, rank)
+    return _with_bias(node, b, x, weight, window, rank)
 
 
 def _check_operands(node: NodeView, x: Instruction, weight: Instruction) -> int:
@@ -34,7 +39,7 @@ def _check_operands(node: NodeView, x: Instruction, weight: Instruction) -> int:
     return len(x.shape) - 2
 
 
-def _convolve(
+def _with_bias(
     node: NodeView, b: Builder, x: Instruction, weight: Instruction, window: Window, rank: int
 ) -> Instruction:
     """[N, C, spatial] with weights [M, C / group, spatial], plus the bias."""
@@ -65,7 +70,7 @@ def conv_transpose(node: NodeView, b: Builder) -> Instruction:
             )
         )
     turned = b.reverse(_output_features_first(b, weight, group), range(2, 2 + rank))
-    return _convolve(node, b, x, turned, Window(tuple(dimensions)), rank)
+    return _with_bias(node, b, x, turned, Window(tuple(dimensions)), rank)
 
 
 def _output_features_first(b: Builder, weight: Instruction, group: int) -> Instruction:

@@ -25,8 +25,11 @@ def _read(node: NodeView, x: Instruction) -> list[Sliding]:
 
 @onnx_op("MaxPool")
 def max_pool(node: NodeView, b: Builder) -> list[Instruction]:
+    return max_over_windows(node, b, node.input(0))
+
+
+def max_over_windows(node: NodeView, b: Builder, x: Instruction) -> list[Instruction]:
     """The maximum, and on request where it stood in the whole input counted as one row."""
-    x = node.input(0)
     sliding = _read(node, x)
     window, element = window_over_image(sliding), x.tensor_type.element
     lowest = b.constant(identity_of("maximum", element))
