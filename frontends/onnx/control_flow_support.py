@@ -8,9 +8,10 @@ are exchanged for elements of the one tuple parameter that HLO's while and condi
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onnxla.errors import DynamicShapeError, Problem, ShapeError
 from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, Value
+from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.structural import Constant, Parameter
@@ -188,3 +189,23 @@ def _condition(state: Sequence[Carried], limit: Instruction | int | None, goes_o
     if not checks:
         return c.build(c.constant(True, PRED))
     return c.build(checks[0] if len(checks) == 1 else c.and_(*checks))
+
+
+def scalar(node: NodeView, b: Builder, i: int) -> Instruction:
+    """Input `i`, a tensor of one element, as a scalar."""
+    value = node.input(i)
+    if value.tensor_type.size != 1:
+        node.shape_error(f"input {node.input_name(i)} is {describe(value)}; one element was expected")
+    return b.reshape(value, ())
+
+
+def tensors(node: NodeView, values: Sequence[Value], what: str) -> list[Instruction]:
+    """`values`, which must all be tensors of numbers."""
+    found = [v for v in values if isinstance(v, Instruction)]
+    if len(found) != len(values):
+        node.unsupported(f"{what} of {node.op_type} must be tensors of numbers")
+    return found
+
+
+def about_shapes(problems: Sequence[Problem]) -> bool:
+    return all(issubclass(p.kind, (DynamicShapeError, ShapeError)) for p in problems)

@@ -26,6 +26,20 @@ class FunctionCall:
         return {normal_domain(o.domain): o.version for o in self.body.opset_import}
 
 
+def attributes_of(node: NodeProto, bindings: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:
+    """A node's attributes by name, references to attributes of the function around replaced by `bindings`.
+
+    A reference to an attribute that the caller left out leaves the node without it, as the standard says.
+    """
+    found: dict[str, AttributeProto] = {}
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            found[attribute.name] = attribute
+        elif attribute.ref_attr_name in bindings:
+            found[attribute.name] = bindings[attribute.ref_attr_name]
+    return found
+
+
 def local_call(function: FunctionProto, attributes: Mapping[str, AttributeProto]) -> FunctionCall:
     """The call of a model-local function, the defaults of its attributes filled in."""
     defaults = {a.name: a for a in function.attribute_proto}

@@ -21,11 +21,11 @@ from onnxla.errors import (
     UnsupportedOpError,
 )
 from onnxla.frontends.onnx.dependence import blame
-from onnxla.frontends.onnx.functions import FunctionCall, local_call, standard_call
+from onnxla.frontends.onnx.functions import FunctionCall, attributes_of, local_call, standard_call
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
-from onnxla.frontends.onnx.session import Session, attributes_of
+from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
 from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
@@ -117,19 +117,13 @@ class GraphImporter:
         opset = self.opsets.get(domain, 1)
         name = self._path + node_name(node, index)
         source = SourceNode(name, qualified_name(node.op_type, domain), index, opset)
-        inputs: list[Value | None] = []
         results: Sequence[Binding] = (POISON,) * len(node.output)
         try:
-            for input_name in node.input:
-                value = self.values.get(input_name) if input_name else None
-                if isinstance(value, Poison):
-                    raise Poisoned
-                inputs.append(value)
-            while inputs and inputs[-1] is None:
-                inputs.pop()
-            view = NodeView(node, source, inputs, attributes_of(node, self._attributes), self)
+            inputs = self._inputs(node)
+            attributes = attributes_of(node, self._attributes)
+            view = NodeView(node, source, inputs, attributes, self)
             with self.builder.at(source):
-                results = self._results(view, self._apply(view, node, domain, inputs))
+                results = self._results(view, self._apply(view, node, inputs, attributes))
         except Poisoned:
             pass
         except ProblemFound as found:
@@ -152,9 +146,27 @@ class GraphImporter:
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView, hint: str = "") -> None:
         self.session.problems.append(Problem(kind, cause, source, view.details(), hint))
 
-    def _apply(self, view: NodeView, node: NodeProto, domain: str, inputs: Sequence[Value | None]) -> RuleResult:
+    def _inputs(self, node: NodeProto) -> list[Value | None]:
+        """The values of a node's inputs, trailing ones that are left out dropped. Raises Poisoned."""
+        inputs: list[Value | None] = []
+        for name in node.input:
+            value = self.values.get(name) if name else None
+            if isinstance(value, Poison):
+                raise Poisoned
+            inputs.append(value)
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        return inputs
+
+    def _apply(
+        self,
+        view: NodeView,
+        node: NodeProto,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, AttributeProto],
+    ) -> RuleResult:
         """The node's outputs by a model-local function, a rule, or the standard's function body."""
-        attributes = attributes_of(node, self._attributes)
+        domain = normal_domain(node.domain)
         local = self.session.functions.get((domain, node.op_type, node.overload))
         if local is not None:
             return self._call(view, local_call(local, attributes), inputs)

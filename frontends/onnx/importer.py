@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import (
-    CompileError,
     InternalError,
     Problem,
     ResourceLimitError,
@@ -194,6 +193,3 @@ def _imported(
 ) -> ImportedModel:
     module = Module(model.proto.graph.name or model.name, entry)
     return ImportedModel(module, tuple(inputs), tuple(spec for spec, _ in outputs))
-
-
-__all__ = ["CompileError", "ImportResult", "ImportedModel", "import_model", "try_import"]

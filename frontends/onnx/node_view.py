@@ -5,18 +5,18 @@ what it needs and nothing about protobuf.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, NoReturn, TypeAlias, overload
 
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
+from onnxla.frontends.onnx.host import Host
 from onnxla.frontends.onnx.problems import ProblemFound
 from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 
-D = TypeVar("D")
 Int: TypeAlias = int
 Float: TypeAlias = float
 # The class below has methods of these names, which hide the types in its own annotations.
@@ -40,49 +40,6 @@ _FIELD_OF_TYPE: dict[int, str] = {
 def _type_name(code: int) -> str:
     known = code in AttributeProto.AttributeType.values()
     return AttributeProto.AttributeType.Name(code) if known else f"of type {code}"
-
-
-class Host(Protocol):
-    """What a node view asks of the importer that walks the graph around it."""
-
-    def known_value(self, instruction: Instruction) -> Array | None:
-        """The value by constant propagation, within the folding budget; None where it is not known."""
-
-    def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
-        """The problem that `instruction`, in `role`, must be known and is not: the chain and the way out."""
-
-    def tensor(self, tensor: TensorProto) -> Array:
-        """The array of an attribute's tensor."""
-
-    def dense_tensor(self, sparse: SparseTensorProto) -> Array:
-        """The array of an attribute's sparse tensor, its zeros written out."""
-
-    def import_body(
-        self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Value] | None
-    ) -> list[Value]:
-        """Import a subgraph's nodes into `builder`; outer names come from `captured`, or the scope around."""
-
-    def captures(self, graph: GraphProto) -> dict[str, Value]:
-        """The outer values that a subgraph reads, by name. Raises Poisoned where one failed."""
-
-    def problem_count(self) -> int:
-        """How many problems are noted, to take back later ones when an attempt fails."""
-
-    def forget_problems(self, count: int) -> list[Problem]:
-        """Take back, and return, the problems noted since there were `count`."""
-
-    def note_problems(self, problems: Sequence[Problem]) -> None:
-        """Note problems that belong to nodes other than the one being imported."""
-
-    def note_origin(self, stand_in: Instruction, origin: Instruction) -> None:
-        """`stand_in`, inside a body, has the value that `origin` has around it."""
-
-    def note_varying(self, parameter: Instruction, words: str) -> None:
-        """`parameter` changes with every iteration of a loop, which `words` name."""
-
-    @property
-    def unrolled_iterations(self) -> int:
-        """Most iterations of a loop that may be written out."""
 
 
 class NodeView:
@@ -214,42 +171,54 @@ class NodeView:
     @overload
     def int(self, name: str) -> Int: ...
     @overload
-    def int(self, name: str, default: D) -> Int | D: ...
+    def int(self, name: str, default: Int) -> Int: ...
+    @overload
+    def int(self, name: str, default: None) -> Int | None: ...
     def int(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.INT, int, default)
 
     @overload
     def float(self, name: str) -> Float: ...
     @overload
-    def float(self, name: str, default: D) -> Float | D: ...
+    def float(self, name: str, default: Float) -> Float: ...
+    @overload
+    def float(self, name: str, default: None) -> Float | None: ...
     def float(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.FLOAT, float, default)
 
     @overload
     def string(self, name: str) -> str: ...
     @overload
-    def string(self, name: str, default: D) -> str | D: ...
+    def string(self, name: str, default: str) -> str: ...
+    @overload
+    def string(self, name: str, default: None) -> str | None: ...
     def string(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.STRING, self._text, default)
 
     @overload
     def ints(self, name: str) -> tuple[Int, ...]: ...
     @overload
-    def ints(self, name: str, default: D) -> tuple[Int, ...] | D: ...
+    def ints(self, name: str, default: tuple[Int, ...]) -> tuple[Int, ...]: ...
+    @overload
+    def ints(self, name: str, default: None) -> tuple[Int, ...] | None: ...
     def ints(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.INTS, tuple, default)
 
     @overload
     def floats(self, name: str) -> tuple[Float, ...]: ...
     @overload
-    def floats(self, name: str, default: D) -> tuple[Float, ...] | D: ...
+    def floats(self, name: str, default: tuple[Float, ...]) -> tuple[Float, ...]: ...
+    @overload
+    def floats(self, name: str, default: None) -> tuple[Float, ...] | None: ...
     def floats(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.FLOATS, tuple, default)
 
     @overload
     def strings(self, name: str) -> tuple[str, ...]: ...
     @overload
-    def strings(self, name: str, default: D) -> tuple[str, ...] | D: ...
+    def strings(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]: ...
+    @overload
+    def strings(self, name: str, default: None) -> tuple[str, ...] | None: ...
     def strings(self, name: str, default: Any = _REQUIRED) -> Any:
         return self._read(name, AttributeProto.STRINGS, lambda items: tuple(self._text(s) for s in items), default)
 

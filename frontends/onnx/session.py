@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from onnx import AttributeProto, FunctionProto, NodeProto
+from onnx import FunctionProto, NodeProto
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import Problem, ResourceLimitError
@@ -38,17 +38,3 @@ class Session:
                 f"the model has more than {self.limits.nodes} nodes with its functions and loops written out "
                 f"(at {node.op_type} {node.name}); Limits(nodes=...) allows more"
             )
-
-
-def attributes_of(node: NodeProto, bindings: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:
-    """A node's attributes by name, references to attributes of the function around replaced by `bindings`.
-
-    A reference to an attribute that the caller left out leaves the node without it, as the standard says.
-    """
-    found: dict[str, AttributeProto] = {}
-    for attribute in node.attribute:
-        if not attribute.ref_attr_name:
-            found[attribute.name] = attribute
-        elif attribute.ref_attr_name in bindings:
-            found[attribute.name] = bindings[attribute.ref_attr_name]
-    return found
