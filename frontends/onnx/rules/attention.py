@@ -24,7 +24,8 @@ Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID_LENGTHS = range(7)
 @onnx_op("Attention", since=23)
 def attention(node: NodeView, b: Builder) -> list[Instruction]:
     """Y, present_key, present_value and the scores at the stage that qk_matmul_output_mode names."""
-    q, k, v = (_by_heads(node, b, i, name) for i, name in ((Q, "q_num_heads"), (K, "kv_num_heads"), (V, "kv_num_heads")))
+    q = _by_heads(node, b, Q, "q_num_heads")
+    k, v = (_by_heads(node, b, i, "kv_num_heads") for i in (K, V))
     if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3] or q.shape[1] % max(k.shape[1], 1):
         node.shape_error(f"queries {q.tensor_type} do not fit keys {k.tensor_type}, by heads")
     past = 0

@@ -3,6 +3,7 @@
 from onnxla.frontends.onnx.broadcasting import shape_of_broadcast
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
+from onnxla.frontends.onnx.rules.precision import wide_element, widen
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 
@@ -40,7 +41,11 @@ def matmul(b: Builder, lhs: Instruction, rhs: Instruction) -> Instruction:
 
 @onnx_op("Gemm")
 def gemm(node: NodeView, b: Builder) -> Instruction:
-    """alpha * A' @ B' + beta * C, where C broadcasts. Before opset 7 `broadcast` had to allow that."""
+    return product_and_addend(node, b)
+
+
+def product_and_addend(node: NodeView, b: Builder) -> Instruction:
+    """alpha * A' @ B' + beta * C, where C broadcasts; half precision is rounded once."""
     lhs, rhs, addend = node.input(0), node.input(1), node.optional_input(2)
     if len(lhs.shape) != 2 or len(rhs.shape) != 2:
         node.shape_error("A and B must be matrices")
@@ -48,11 +53,12 @@ def gemm(node: NodeView, b: Builder) -> Instruction:
     rhs_contracting = 1 if node.int("transB", 0) else 0
     if lhs.shape[lhs_contracting] != rhs.shape[rhs_contracting]:
         node.shape_error(f"the inner dimensions of {lhs.tensor_type} and {rhs.tensor_type} differ")
-    result = _scaled(b, b.dot(lhs, rhs, [lhs_contracting], [rhs_contracting]), node.float("alpha", 1.0))
-    beta = node.float("beta", 1.0)
-    if addend is None or beta == 0:
-        return result
-    return b.add(result, b.numpy_broadcast(_scaled(b, addend, beta), result.shape))
+    element, beta = lhs.tensor_type.element, node.float("beta", 1.0)
+    product = b.dot(lhs, rhs, [lhs_contracting], [rhs_contracting], element=wide_element(element))
+    result = _scaled(b, product, node.float("alpha", 1.0))
+    if addend is not None and beta != 0:
+        result = b.add(result, b.numpy_broadcast(_scaled(b, widen(b, addend), beta), result.shape))
+    return b.convert(result, element)
 
 
 def _scaled(b: Builder, x: Instruction, factor: float) -> Instruction:
