@@ -167,7 +167,10 @@ def _in_shape(b: Builder, operand: Instruction, shape: Shape) -> Instruction | N
         return b.broadcast_scalar(b.constant(number), shape)
     if isinstance(operand.op, Constant):
         return b.reshape(operand, shape)
-    return broadcast_in_shape(b, operand, shape) if isinstance(operand.op, Broadcast) else None
+    # only what repeats elements stays a broadcast; anything else would be a reshape again, and come back here
+    if not isinstance(operand.op, Broadcast) or operand.operands[0].tensor_type.size == operand.tensor_type.size:
+        return None
+    return broadcast_in_shape(b, operand, shape)
 
 
 # Transpose
