@@ -1,11 +1,16 @@
-"""Activation functions: Relu and its relatives, sigmoids, Gelu, Softplus, Mish, Swish."""
+"""Activation functions: Relu and its relatives, sigmoids, Gelu, Softplus, Mish, Swish.
+
+What takes several operations computes in f32 for half precision and rounds once.
+"""
 
 import math
+from collections.abc import Callable
 
 from onnxla.frontends.onnx.broadcasting import broadcast_from_axis
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.elementwise import FIRST_OPSET_OF_NUMPY_BROADCASTING
+from onnxla.frontends.onnx.rules.precision import widen
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F64
@@ -16,6 +21,12 @@ SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 def _is_negative(b: Builder, x: Instruction) -> Instruction:
     return b.compare(x, b.full_like(x, 0), "LT")
+
+
+def _rounded_once(node: NodeView, b: Builder, function: Callable[[Instruction], Instruction]) -> Instruction:
+    """`function` of input 0 in the type that half precision computes in, as a number of the input's type."""
+    given = node.input(0)
+    return b.convert(function(widen(b, given)), given.tensor_type.element)
 
 
 def _scaled(b: Builder, x: Instruction, factor: float) -> Instruction:
@@ -58,8 +69,12 @@ def thresholded_relu(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("Elu")
 def elu(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.select(_is_negative(b, x), _scaled(b, _exp_minus_one(b, x), node.float("alpha", 1.0)), x)
+    return _rounded_once(node, b, lambda x: _elu_of(b, x, node.float("alpha", 1.0)))
+
+
+def _elu_of(b: Builder, x: Instruction, alpha: float) -> Instruction:
+    """x, or alpha * (exp(x) - 1) below 0."""
+    return b.select(_is_negative(b, x), _scaled(b, _exp_minus_one(b, x), alpha), x)
 
 
 @onnx_op("Selu", until=5)
@@ -73,18 +88,21 @@ def selu(node: NodeView, b: Builder) -> Instruction:
 
 
 def _selu(node: NodeView, b: Builder, alpha: float, gamma: float) -> Instruction:
-    x = node.input(0)
-    below = _scaled(b, _exp_minus_one(b, x), node.float("alpha", alpha))
-    return _scaled(b, b.select(_is_negative(b, x), below, x), node.float("gamma", gamma))
+    alpha, gamma = node.float("alpha", alpha), node.float("gamma", gamma)
+    return _rounded_once(node, b, lambda x: _scaled(b, _elu_of(b, x, alpha), gamma))
 
 
 @onnx_op("Celu", since=12)
 def celu(node: NodeView, b: Builder) -> Instruction:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
-    x, alpha = node.input(0), node.float("alpha", 1.0)
-    zero = b.full_like(x, 0)
-    scaled = x if alpha == 1 else b.divide(x, b.full_like(x, alpha))
-    return b.add(b.maximum(x, zero), b.minimum(_scaled(b, _exp_minus_one(b, scaled), alpha), zero))
+    alpha = node.float("alpha", 1.0)
+
+    def of(x: Instruction) -> Instruction:
+        zero = b.full_like(x, 0)
+        scaled = x if alpha == 1 else b.divide(x, b.full_like(x, alpha))
+        return b.add(b.maximum(x, zero), b.minimum(_scaled(b, _exp_minus_one(b, scaled), alpha), zero))
+
+    return _rounded_once(node, b, of)
 
 
 def _exp_minus_one(b: Builder, x: Instruction) -> Instruction:
@@ -98,13 +116,13 @@ def sigmoid(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("HardSigmoid")
 def hard_sigmoid(node: NodeView, b: Builder) -> Instruction:
-    return _hard_sigmoid(b, node.input(0), node.float("alpha", 0.2), node.float("beta", 0.5))
+    alpha, beta = node.float("alpha", 0.2), node.float("beta", 0.5)
+    return _rounded_once(node, b, lambda x: _hard_sigmoid(b, x, alpha, beta))
 
 
 @onnx_op("HardSwish", since=14)
 def hard_swish(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.multiply(x, _hard_sigmoid(b, x, 1 / 6, 0.5))
+    return _rounded_once(node, b, lambda x: b.multiply(x, _hard_sigmoid(b, x, 1 / 6, 0.5)))
 
 
 def _hard_sigmoid(b: Builder, x: Instruction, alpha: float, beta: float) -> Instruction:
@@ -116,7 +134,7 @@ def _hard_sigmoid(b: Builder, x: Instruction, alpha: float, beta: float) -> Inst
 
 @onnx_op("Softplus")
 def softplus(node: NodeView, b: Builder) -> Instruction:
-    return softplus_of(b, node.input(0))
+    return _rounded_once(node, b, lambda x: softplus_of(b, x))
 
 
 def softplus_of(b: Builder, x: Instruction) -> Instruction:
@@ -127,29 +145,30 @@ def softplus_of(b: Builder, x: Instruction) -> Instruction:
 
 @onnx_op("Softsign")
 def softsign(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.divide(x, b.add(b.unary("abs", x), b.full_like(x, 1)))
+    """x / (1 + |x|)"""
+    return _rounded_once(node, b, lambda x: b.divide(x, b.add(b.unary("abs", x), b.full_like(x, 1))))
 
 
 @onnx_op("Mish", since=18)
 def mish(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.multiply(x, b.unary("tanh", softplus_of(b, x)))
+    """x * tanh(softplus(x))"""
+    return _rounded_once(node, b, lambda x: b.multiply(x, b.unary("tanh", softplus_of(b, x))))
 
 
 @onnx_op("Swish", since=24)
 def swish(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.multiply(x, b.unary("logistic", _scaled(b, x, node.float("alpha", 1.0))))
+    """x * sigmoid(alpha * x)"""
+    alpha = node.float("alpha", 1.0)
+    return _rounded_once(node, b, lambda x: b.multiply(x, b.unary("logistic", _scaled(b, x, alpha))))
 
 
 @onnx_op("Gelu", since=20)
 def gelu(node: NodeView, b: Builder) -> Instruction:
     match node.string("approximate", "none"):
         case "none":
-            return gelu_of(b, node.input(0))
+            return _rounded_once(node, b, lambda x: gelu_of(b, x))
         case "tanh":
-            return tanh_gelu_of(b, node.input(0))
+            return _rounded_once(node, b, lambda x: tanh_gelu_of(b, x))
         case other:
             node.unsupported(f"approximate={other!r} is not known", "none and tanh are")
 

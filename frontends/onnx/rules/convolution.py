@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from onnxla.frontends.onnx.broadcasting import broadcast_from_axis
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
+from onnxla.frontends.onnx.rules.precision import wide_element, widen
 from onnxla.frontends.onnx.rules.windows import per_dimension, read_sliding
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
@@ -42,10 +43,13 @@ def _check_operands(node: NodeView, x: Instruction, weight: Instruction) -> int:
 def _with_bias(
     node: NodeView, b: Builder, x: Instruction, weight: Instruction, window: Window, rank: int
 ) -> Instruction:
-    """[N, C, spatial] with weights [M, C / group, spatial], plus the bias."""
-    result = b.convolution(x, weight, window, ConvolutionDimensions.nchw(rank), node.int("group", 1))
-    bias = node.optional_input(2)
-    return result if bias is None else b.add(result, broadcast_from_axis(b, bias, result.shape, 1))
+    """[N, C, spatial] with weights [M, C / group, spatial], plus the bias; half precision is rounded after that."""
+    dimensions, group, bias = ConvolutionDimensions.nchw(rank), node.int("group", 1), node.optional_input(2)
+    if bias is None:
+        return b.convolution(x, weight, window, dimensions, group)
+    element = x.tensor_type.element
+    result = b.convolution(x, weight, window, dimensions, group, element=wide_element(element))
+    return b.convert(b.add(result, broadcast_from_axis(b, widen(b, bias), result.shape, 1)), element)
 
 
 @onnx_op("ConvTranspose")
