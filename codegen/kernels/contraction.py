@@ -22,7 +22,7 @@ from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
-from onnxla.codegen.kernels.epilogue import finish
+from onnxla.codegen.kernels.epilogue import TileEpilogue
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Kernel, Value
 from onnxla.codegen.kernels.loop import MOST_TASKS
@@ -215,6 +215,8 @@ class _Core:
         self.problem, self.right, self.tiling = problem, right, tiling
         self.e, self.b = frame.emitter, frame.b
         self.compute = storage.compute_element(problem.element)
+        sums = tiling.rows * tiling.vectors
+        self.epilogue = TileEpilogue(cluster, hero, frame, problem.element, tiling.lanes, sums)
 
     def emit(self, plan: Sharing) -> None:
         e, b = self.e, self.b
@@ -329,16 +331,16 @@ class _Core:
         self, batch: Expr, panel: Expr, vectors: int, last: int, start: Expr, height: int
     ) -> None:
         """One register tile: the sums, then the epilogue on them."""
-        e, b, lanes = self.e, self.b, self.tiling.lanes
+        b, lanes = self.b, self.tiling.lanes
         rows = [ix.delinearize(start + i, self.problem.rows) for i in range(height)]
         zero = b.const(0, self.compute, lanes)
         sums = self._nest(batch, panel, rows, vectors, last, 0, (), ix.ZERO, [zero] * (height * vectors))
-        for j in range(vectors):
-            with e.vector(lanes, last if j == vectors - 1 else lanes) as lane:
-                for i, row in enumerate(rows):
-                    column = panel * self.tiling.width + lane + j * lanes
-                    at = self.problem.result_index(batch, row, column)
-                    finish(self.cluster, self.hero, self.frame, at, sums[i * vectors + j], self.problem.element)
+
+        def at(row: Expr, column: Expr) -> Index:
+            where = ix.delinearize(start + row, self.problem.rows)
+            return self.problem.result_index(batch, where, panel * self.tiling.width + column)
+
+        self.epilogue.apply(sums, height, vectors, last, at)
 
     def _nest(
         self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, level: int,

@@ -8,6 +8,7 @@ the taps that fall outside.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
-from onnxla.codegen.kernels.epilogue import finish
+from onnxla.codegen.kernels.epilogue import TileEpilogue
 from onnxla.codegen.kernels.index import Expr
-from onnxla.codegen.kernels.ir import Buffer, Value
+from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Packed
@@ -51,6 +52,18 @@ def lower_depthwise(cluster: Cluster, hero: Instruction, target: Target) -> Lowe
     return _Depthwise(cluster, hero, target, number).lower()
 
 
+@dataclass(frozen=True)
+class _Tile:
+    """Some pixels of the line `at`, from `start`, by some vectors of channels, the last with `active` lanes."""
+
+    at: Index
+    start: Expr
+    pixels: int
+    channel: Expr
+    vectors: int
+    active: int
+
+
 class _Depthwise:
     def __init__(self, cluster: Cluster, hero: Instruction, target: Target, number: int) -> None:
         assert isinstance(hero.op, Convolution)
@@ -80,7 +93,11 @@ class _Depthwise:
         tasks = -(-lines // share)
         frame = Frame(self.cluster, name_of(self.cluster), tasks, omit=(self.hero.operands[1],))
         e, b = frame.emitter, frame.b
-        packed = b.parameter("packed", self.compute, taps * self.channels, "input", 64)
+        self.frame = frame
+        self.epilogue = TileEpilogue(
+            self.cluster, self.hero, frame, self.element, self.lanes, self.pixels * self.vectors
+        )
+        self.packed = b.parameter("packed", self.compute, taps * self.channels, "input", 64)
         packing = f"depthwise {self.op.dimensions} {self.compute}"
         frame.arguments.append(Packed(self.number, packing, self._pack))
         first = b.mul(b.task, b.const(share))
@@ -93,11 +110,11 @@ class _Depthwise:
             chunks, rest = divmod(self.channels, width)
             if chunks:
                 with e.loop("chunk", chunks) as (chunk, _):
-                    self._row(frame, packed, at, chunk * width, self.vectors, self.lanes, interior, edges)
+                    self._row(at, chunk * width, self.vectors, self.lanes, interior, edges)
             if rest:
                 vectors = -(-rest // self.lanes)
                 active = rest - (vectors - 1) * self.lanes
-                self._row(frame, packed, at, ix.constant(chunks * width), vectors, active, interior, edges)
+                self._row(at, ix.constant(chunks * width), vectors, active, interior, edges)
         kernel = b.finish()
         kernel.flops = flops
         return Lowering((KernelCall(kernel, tuple(frame.arguments)),))
@@ -125,43 +142,37 @@ class _Depthwise:
         return ((chosen[0], chosen[-1] + 1) if chosen else (0, 0)), edges
 
     def _row(
-        self, frame: Frame, packed: Buffer, at: Index, channel: Expr, vectors: int, active: int,
-        interior: tuple[int, int], edges: list[tuple[int, int]],
+        self, at: Index, channel: Expr, vectors: int, active: int, interior: tuple[int, int],
+        edges: list[tuple[int, int]],
     ) -> None:
-        e = frame.emitter
+        """All pixels of a line, for some channels."""
+        e = self.frame.emitter
         for start, pixels in edges:
             with e.scope():
-                self._tile(frame, packed, at, ix.constant(start), pixels, channel, vectors, active)
+                self._tile(_Tile(at, ix.constant(start), pixels, channel, vectors, active))
         first, last = interior
         if last > first:
             with e.loop("tile", last - first) as (tile, _):
                 start = tile * self.pixels + first * self.pixels
-                self._tile(frame, packed, at, start, self.pixels, channel, vectors, active)
+                self._tile(_Tile(at, start, self.pixels, channel, vectors, active))
 
-    def _tile(
-        self, frame: Frame, packed: Buffer, at: Index, start: Expr, pixels: int, channel: Expr, vectors: int,
-        active: int,
-    ) -> None:
-        e, b = frame.emitter, frame.b
-        zero = b.const(0, self.compute, self.lanes)
-        sums = self._rows(frame, packed, at, start, pixels, channel, vectors, active, (), [zero] * (pixels * vectors))
-        for j in range(vectors):
-            with e.vector(self.lanes, active if j == vectors - 1 else None) as lane:
-                for p in range(pixels):
-                    index = (*at, start + p, channel + j * self.lanes + lane)
-                    finish(self.cluster, self.hero, frame, index, sums[p * vectors + j], self.element)
+    def _tile(self, tile: _Tile) -> None:
+        zero = self.frame.b.const(0, self.compute, self.lanes)
+        sums = self._rows(tile, (), [zero] * (tile.pixels * tile.vectors))
 
-    def _rows(
-        self, frame: Frame, packed: Buffer, at: Index, start: Expr, pixels: int, channel: Expr, vectors: int,
-        active: int, taps: Index, carried: Sequence[Value],
-    ) -> list[Value]:
+        def at(pixel: Expr, column: Expr) -> Index:
+            return (*tile.at, tile.start + pixel, tile.channel + column)
+
+        self.epilogue.apply(sums, tile.pixels, tile.vectors, tile.active, at)
+
+    def _rows(self, tile: _Tile, taps: Index, carried: Sequence[Value]) -> list[Value]:
         """Loops over all kernel dimensions but the last, bounded to where the input is."""
-        e, b = frame.emitter, frame.b
+        e, b = self.frame.emitter, self.frame.b
         level = len(taps)
         if level == len(self.window) - 1:
-            return self._columns(frame, packed, at, start, pixels, channel, vectors, active, taps, carried)
+            return self._columns(tile, taps, carried)
         w, size = self.window[level], self.hero.operands[0].shape[1 + level]
-        origin = at[1 + level] * w.stride - w.pad_low
+        origin = tile.at[1 + level] * w.stride - w.pad_low
         low: Value | int = 0
         high: Value | int = w.size
         if origin.low < 0:
@@ -172,39 +183,33 @@ class _Depthwise:
             high = b.min(b.div(b.max(room, b.const(0)), b.const(w.window_dilation)), b.const(w.size))
         with b.loop(low, high, carry=carried) as loop, e.scope():
             tap = e.bind(f"k{level}", loop.index, 0, w.size - 1)
-            after = self._rows(
-                frame, packed, at, start, pixels, channel, vectors, active, (*taps, tap), loop.carried
-            )
-            loop.yield_(*after)
+            loop.yield_(*self._rows(tile, (*taps, tap), loop.carried))
         return list(loop.results)
 
-    def _columns(
-        self, frame: Frame, packed: Buffer, at: Index, start: Expr, pixels: int, channel: Expr, vectors: int,
-        active: int, taps: Index, carried: Sequence[Value],
-    ) -> list[Value]:
+    def _columns(self, tile: _Tile, taps: Index, carried: Sequence[Value]) -> list[Value]:
         """All taps of one kernel row: a vector of weights at a time, over every pixel of the tile."""
-        e, b = frame.emitter, frame.b
+        e, b = self.frame.emitter, self.frame.b
         left = e.leaves[self.hero.operands[0]]
         assert isinstance(left, Array)
         w, size = self.window[-1], left.type.shape[-2]
         above = tuple(
-            at[1 + d] * v.stride - v.pad_low + taps[d] * v.window_dilation for d, v in enumerate(self.window[:-1])
+            tile.at[1 + d] * v.stride - v.pad_low + taps[d] * v.window_dilation for d, v in enumerate(self.window[:-1])
         )
         row = ix.linearize(taps, tuple(v.size for v in self.window[:-1]))
         sums = list(carried)
         for tap in range(w.size):
-            for j in range(vectors):
-                with e.vector(self.lanes, active if j == vectors - 1 else None) as lane:
-                    c = channel + j * self.lanes + lane
-                    base = (row * w.size + tap) * self.channels + channel + j * self.lanes
-                    weight = b.load(packed, e.position(base), self.lanes, e.mask)
-                    for p in range(pixels):
-                        x = (start + p) * w.stride - w.pad_low + tap * w.window_dilation
+            for j in range(tile.vectors):
+                with e.vector(self.lanes, tile.active if j == tile.vectors - 1 else None) as lane:
+                    c = tile.channel + j * self.lanes + lane
+                    base = (row * w.size + tap) * self.channels + tile.channel + j * self.lanes
+                    weight = b.load(self.packed, e.position(base), self.lanes, e.mask)
+                    for p in range(tile.pixels):
+                        x = (tile.start + p) * w.stride - w.pad_low + tap * w.window_dilation
                         if not e.inside(x, 0, size).attributes[0]:
                             continue
-                        value = e.load(left, (at[0], *above, x, c))
+                        value = e.load(left, (tile.at[0], *above, x, c))
                         value = storage.convert(b, value, left.type.element, self.element)
-                        k = p * vectors + j
+                        k = p * tile.vectors + j
                         if self.compute.is_float:
                             sums[k] = b.fma(value, weight, sums[k])
                         else:
