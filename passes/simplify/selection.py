@@ -115,7 +115,7 @@ def negated_compare(b: Builder, root: Instruction) -> Replacement:
     opposite = {"EQ": "NE", "NE": "EQ"}
     if not element.is_float and not element.is_complex:
         opposite |= {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
-    if inner.op.direction not in opposite or inner.op.total_order:
+    if inner.op.direction not in opposite:
         return NoMatch("NaN makes a difference")
     return b.compare(*inner.operands, opposite[inner.op.direction])
 

@@ -149,7 +149,8 @@ def reshape_after_arithmetic(b: Builder, root: Instruction) -> Replacement:
         return NoMatch("the shapes differ")
     operands = []
     for o in root.operands:
-        follows = _in_shape(b, o, inner)
+        scalar = o.shape == () != root.shape
+        follows = o if scalar else _in_shape(b, o, inner)
         if follows is None:
             return NoMatch("an operand has no other shape")
         operands.append(follows)
@@ -158,8 +159,6 @@ def reshape_after_arithmetic(b: Builder, root: Instruction) -> Replacement:
 
 def _in_shape(b: Builder, operand: Instruction, shape: Shape) -> Instruction | None:
     """`operand` in another shape, at no cost; None where there is one."""
-    if operand.shape == ():
-        return operand
     if isinstance(operand.op, Reshape) and operand.operands[0].shape == shape:
         return operand.operands[0]
     number = splat_value(operand)
