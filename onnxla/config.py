@@ -120,7 +120,7 @@ class RuntimeSettings(_Settings):
         None, int, "Most threads a run uses; by default the CPUs this process may use.", "ONNXLA_NUM_THREADS"
     )
     spin_microseconds: int = _knob(
-        50, int, "How long a thread without work looks for more before it sleeps.", "ONNXLA_SPIN_MICROSECONDS"
+        200, int, "How long a thread without work looks for more before it sleeps.", "ONNXLA_SPIN_MICROSECONDS"
     )
     verify_weights: str = _knob(
         "fast",

@@ -1,12 +1,14 @@
 """The thread pool itself, as LLVM IR text: it needs no C compiler, and an artifact carries its object code.
 
-One pool serves the process. A job is `kernel(buffers, task)` for `task < tasks`; participant `i` of `p` runs the tasks
-from `tasks*i/p` to `tasks*(i+1)/p`, and participant 0 is the caller. Each worker owns a slot whose state is
+One pool serves the process. A job is `kernel(buffers, task)` for `task < tasks`. Participant `i` of `p` (0 is the caller)
+owns the tasks from `tasks*i/p` to `tasks*(i+1)/p` and takes them one by one, so the same thread meets the same part of
+the data in kernel after kernel; who has no tasks left takes those of the others. Each worker has a slot with a state:
 
-    0 idle, looking at the slot    1 a job is posted    2 asleep on the slot's condition variable
+    0 idle, looking at the slot    1 a job is posted    2 asleep on the slot's condition variable    3 at work
 
-so a worker that has no part in a job is not disturbed by it. The caller posts with one exchange, which also tells
-whether the worker has to be woken. `pending` counts the workers still at work; its bit 62 says that the caller sleeps.
+The caller posts with one exchange, which also tells whether the worker has to be woken. When no task is left it takes
+back the posts that no worker has seen yet: a run never waits for a thread that the system does not schedule.
+`pending` counts the other workers of the job; its bit 62 says that the caller sleeps.
 
 `busy` is taken by one caller at a time, never waited for: who finds it taken (a second thread, or a task that calls
 `onnxla_parallel_for` itself) runs all tasks alone, which gives the same result because tasks are independent.
@@ -22,16 +24,17 @@ _TEXT = Template(r"""
 target triple = "$triple"
 
 %slot = type { i64, [56 x i8], [64 x i8], [64 x i8] } ; state, its cache line, mutex, condition variable
+%range = type { i64, i64, [48 x i8] }                  ; next task, end
 
 @slots = internal global [$max_threads x %slot] zeroinitializer, align 64
 @threads = internal global [$max_threads x i64] zeroinitializer, align 64
 @pending = internal global i64 0, align 64
 @kernel = internal global ptr null, align 64
 @buffers = internal global ptr null
-@tasks = internal global i64 0
+@ranges = internal global [$max_threads x %range] zeroinitializer, align 64
 @participants = internal global i64 0
 @workers = internal global i64 0
-@spin_nanoseconds = internal global i64 50000
+@spin_nanoseconds = internal global i64 200000
 @busy = internal global i32 0, align 64
 @owner = internal global i32 0
 @done_mutex = internal global [64 x i8] zeroinitializer, align 64
@@ -61,7 +64,8 @@ define internal i64 @now() {
   ret i64 %sum
 }
 
-; Look at the word until it is `wanted` (true) or the spinning time is over (false).
+; Look at the word until it is `wanted` (true) or the spinning time is over (false). Now and then make way for threads
+; that wait for this CPU: where there are more of them than CPUs, one may be what we wait for.
 define internal i1 @spin(ptr %word, i64 %wanted) {
 entry:
   %first = load atomic i64, ptr %word acquire, align 8
@@ -72,7 +76,7 @@ prepare:
   %limit = load atomic i64, ptr @spin_nanoseconds monotonic, align 8
   br label %look
 look:
-  %turn = phi i64 [ 0, %prepare ], [ %turn.next, %look.again ], [ 0, %clock ]
+  %turn = phi i64 [ 0, %prepare ], [ %turn.next, %look.again ], [ 0, %make.way ]
   $pause
   %value = load atomic i64, ptr %word acquire, align 8
   %found = icmp eq i64 %value, %wanted
@@ -85,33 +89,62 @@ clock:
   %time = call i64 @now()
   %spent = sub i64 %time, %start
   %over = icmp ugt i64 %spent, %limit
-  br i1 %over, label %missed, label %look
+  br i1 %over, label %missed, label %make.way
+make.way:
+  %yielded = call i32 @sched_yield()
+  br label %look
 seen:
   ret i1 true
 missed:
   ret i1 false
 }
 
-define internal void @run_share(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants, i64 %index) {
+define internal void @run_alone(ptr %kernel, ptr %buffers, i64 %tasks) {
 entry:
-  %next.index = add i64 %index, 1
-  %low = mul i64 %tasks, %index
-  %high = mul i64 %tasks, %next.index
-  %begin = udiv i64 %low, %participants
-  %end = udiv i64 %high, %participants
-  %any = icmp ult i64 %begin, %end
+  %any = icmp ne i64 %tasks, 0
   br i1 %any, label %loop, label %exit
 loop:
-  %task = phi i64 [ %begin, %entry ], [ %task.next, %loop ]
+  %task = phi i64 [ 0, %entry ], [ %task.next, %loop ]
   call void %kernel(ptr %buffers, i64 %task)
   %task.next = add i64 %task, 1
-  %more = icmp ult i64 %task.next, %end
+  %more = icmp ult i64 %task.next, %tasks
   br i1 %more, label %loop, label %exit
 exit:
   ret void
 }
 
-; A worker's life: wait for a job in its slot, run its share, say so. A job without a kernel ends it.
+; Take tasks from the range of participant %first until it is empty, then from the ranges after it, once around.
+define internal void @take_part(ptr %kernel, ptr %buffers, i64 %participants, i64 %first) {
+entry:
+  br label %range
+range:
+  %visited = phi i64 [ 0, %entry ], [ %visited.next, %empty ]
+  %sum = add i64 %first, %visited
+  %index = urem i64 %sum, %participants
+  %next = getelementptr [$max_threads x %range], ptr @ranges, i64 0, i64 %index, i32 0
+  %end.place = getelementptr [$max_threads x %range], ptr @ranges, i64 0, i64 %index, i32 1
+  %end = load i64, ptr %end.place
+  br label %look
+look:
+  %waiting = load atomic i64, ptr %next monotonic, align 8
+  %any = icmp ult i64 %waiting, %end
+  br i1 %any, label %take, label %empty
+take:
+  %task = atomicrmw add ptr %next, i64 1 monotonic, align 8
+  %taken = icmp ult i64 %task, %end
+  br i1 %taken, label %run, label %empty
+run:
+  call void %kernel(ptr %buffers, i64 %task)
+  br label %look
+empty:
+  %visited.next = add i64 %visited, 1
+  %more = icmp ult i64 %visited.next, %participants
+  br i1 %more, label %range, label %exit
+exit:
+  ret void
+}
+
+; A worker's life: wait for a job in its slot, take part in it, say so. A job without a kernel ends it.
 define internal ptr @worker(ptr %argument) {
 entry:
   %index = ptrtoint ptr %argument to i64
@@ -122,31 +155,34 @@ entry:
   br label %wait
 wait:
   %posted = call i1 @spin(ptr %state, i64 1)
-  br i1 %posted, label %work, label %lie.down
+  br i1 %posted, label %claim, label %lie.down
 lie.down:
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   %exchange = cmpxchg ptr %state, i64 0, i64 2 acq_rel acquire, align 8
   br label %asleep
 asleep:
   %now = load atomic i64, ptr %state acquire, align 8
-  %called = icmp eq i64 %now, 1
-  br i1 %called, label %get.up, label %sleep
+  %still = icmp eq i64 %now, 2
+  br i1 %still, label %sleep, label %get.up
 sleep:
   %woken = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
   br label %asleep
 get.up:
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
-  br label %work
+  br label %claim
+claim:
+  %claimed = cmpxchg ptr %state, i64 1, i64 3 acq_rel acquire, align 8
+  %ours = extractvalue { i64, i1 } %claimed, 1
+  br i1 %ours, label %work, label %wait
 work:
   %kernel = load ptr, ptr @kernel
   %quit = icmp eq ptr %kernel, null
   br i1 %quit, label %end, label %run
 run:
   %buffers = load ptr, ptr @buffers
-  %tasks = load i64, ptr @tasks
   %participants = load i64, ptr @participants
-  call void @run_share(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants, i64 %participant)
-  store atomic i64 0, ptr %state monotonic, align 8
+  call void @take_part(ptr %kernel, ptr %buffers, i64 %participants, i64 %participant)
+  store atomic i64 0, ptr %state release, align 8
   %before = atomicrmw sub ptr @pending, i64 1 acq_rel, align 8
   %last.of.sleeper = icmp eq i64 %before, 4611686018427387905
   br i1 %last.of.sleeper, label %wake.caller, label %wait
@@ -260,12 +296,50 @@ no:
   ret i1 false
 }
 
-define internal void @post_and_work(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants) {
+; Take back the posts that no worker has claimed; returns how many.
+define internal i64 @take_back(i64 %helpers) {
+entry:
+  br label %loop
+loop:
+  %index = phi i64 [ 0, %entry ], [ %index.next, %loop ]
+  %count = phi i64 [ 0, %entry ], [ %count.next, %loop ]
+  %state = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 0
+  %exchange = cmpxchg ptr %state, i64 1, i64 0 acq_rel acquire, align 8
+  %back = extractvalue { i64, i1 } %exchange, 1
+  %one = zext i1 %back to i64
+  %count.next = add i64 %count, %one
+  %index.next = add i64 %index, 1
+  %more = icmp ult i64 %index.next, %helpers
+  br i1 %more, label %loop, label %exit
+exit:
+  ret i64 %count.next
+}
+
+define internal void @share_out(i64 %tasks, i64 %participants) {
+entry:
+  br label %loop
+loop:
+  %index = phi i64 [ 0, %entry ], [ %index.next, %loop ]
+  %begin = phi i64 [ 0, %entry ], [ %end, %loop ]
+  %index.next = add i64 %index, 1
+  %product = mul i64 %tasks, %index.next
+  %end = udiv i64 %product, %participants
+  %next.place = getelementptr [$max_threads x %range], ptr @ranges, i64 0, i64 %index, i32 0
+  %end.place = getelementptr [$max_threads x %range], ptr @ranges, i64 0, i64 %index, i32 1
+  store atomic i64 %begin, ptr %next.place monotonic, align 8
+  store i64 %end, ptr %end.place
+  %more = icmp ult i64 %index.next, %participants
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
+}
+
+define internal void @run_together(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants) {
 entry:
   store ptr %kernel, ptr @kernel
   store ptr %buffers, ptr @buffers
-  store i64 %tasks, ptr @tasks
   store i64 %participants, ptr @participants
+  call void @share_out(i64 %tasks, i64 %participants)
   %helpers = sub i64 %participants, 1
   store atomic i64 %helpers, ptr @pending release, align 8
   br label %posting
@@ -276,7 +350,9 @@ posting:
   %more = icmp ult i64 %index.next, %helpers
   br i1 %more, label %posting, label %work
 work:
-  call void @run_share(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants, i64 0)
+  call void @take_part(ptr %kernel, ptr %buffers, i64 %participants, i64 0)
+  %back = call i64 @take_back(i64 %helpers)
+  %before = atomicrmw sub ptr @pending, i64 %back acq_rel, align 8
   call void @wait_for_workers()
   ret void
 }
@@ -299,14 +375,14 @@ staff:
   %helped = icmp ugt i64 %participants, 1
   br i1 %helped, label %together, label %unstaffed
 together:
-  call void @post_and_work(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants)
+  call void @run_together(ptr %kernel, ptr %buffers, i64 %tasks, i64 %participants)
   store atomic i32 0, ptr @busy release, align 4
   ret void
 unstaffed:
   store atomic i32 0, ptr @busy release, align 4
   br label %alone
 alone:
-  call void @run_share(ptr %kernel, ptr %buffers, i64 %tasks, i64 1, i64 0)
+  call void @run_alone(ptr %kernel, ptr %buffers, i64 %tasks)
   ret void
 }
 
