@@ -281,10 +281,7 @@ class _Printer:
             widen = "fpext" if target.bits > source.bits else "fptrunc"
             return self.fresh(f"{widen} {self.typed(x)} to {kind}")
         if source.is_float:
-            sign = "s" if target.is_signed else "u"
-            return self.fresh(
-                f"call {kind} @llvm.fpto{sign}i.sat.{_suffix(op.type)}.{_suffix(x.type)}({self.typed(x)})"
-            )
+            return self.saturating_convert(op)
         if target.is_float:
             return self.fresh(f"{'sitofp' if source.is_signed else 'uitofp'} {self.typed(x)} to {kind}")
         width = 1 if source is PRED else source.bits
@@ -292,6 +289,35 @@ class _Printer:
             return self.ref(x)
         widen = "trunc" if target.bits < width else "sext" if source.is_signed else "zext"
         return self.fresh(f"{widen} {self.typed(x)} to {kind}")
+
+    def saturating_convert(self, op: Value) -> str:
+        """Float to integer: NaN is 0, what is too large or small the nearest limit.
+
+        LLVM's own saturating conversion falls apart into scalars on vectors, so the plain one is guarded.
+        """
+        (x,) = op.operands
+        bits, signed = op.element.bits, op.element.is_signed
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        kind, condition = _llvm_type(op.type), "i1" if op.lanes == 1 else f"<{op.lanes} x i1>"
+
+        def number(value: float) -> str:
+            scalar = _scalar_constant(value, x.element)
+            return scalar if x.lanes == 1 else f"splat ({_scalar(x.element)} {scalar})"
+
+        def limit(value: int) -> str:
+            return f"{kind} {value}" if op.lanes == 1 else f"{kind} splat ({_scalar(op.element)} {value})"
+
+        value = self.typed(x)
+        above = self.fresh(f"fcmp oge {value}, {number(float(high + 1))}")
+        below = self.fresh(f"fcmp olt {value}, {number(float(low))}")
+        number_at_all = self.fresh(f"fcmp ord {value}, {self.ref(x)}")
+        outside = self.fresh(f"or {condition} {above}, {below}")
+        inside = self.fresh(f"xor {condition} {outside}, {'true' if op.lanes == 1 else 'splat (i1 true)'}")
+        usable = self.fresh(f"and {condition} {inside}, {number_at_all}")
+        safe = self.fresh(f"select {condition} {usable}, {value}, {_llvm_type(x.type)} {number(0.0)}")
+        plain = self.fresh(f"fpto{'s' if signed else 'u'}i {_llvm_type(x.type)} {safe} to {kind}")
+        capped = self.fresh(f"select {condition} {above}, {limit(high)}, {kind} {plain}")
+        return self.fresh(f"select {condition} {below}, {limit(low)}, {kind} {capped}")
 
     def bitcast(self, op: Value) -> str:
         (x,) = op.operands

@@ -22,31 +22,56 @@ def polynomial(b: KernelBuilder, x: Value, coefficients: Sequence[float]) -> Val
 
 
 def scale_by_power_of_two(b: KernelBuilder, x: Value, n: Value) -> Value:
-    """x * 2**n for an integral float n, in two steps so that subnormal results round once."""
+    """x * 2**n for an integer n, in two steps so that subnormal results round once."""
     integer, mantissa, bias = (S32, 23, 127) if x.element is F32 else (S64, 52, 1023)
-    whole = b.convert(n, integer)
-    half = b.binary("shr", whole, b.const(1, integer))
-    for part in (half, b.sub(whole, half)):
+    half = b.binary("shr", n, b.const(1, integer))
+    for part in (half, b.sub(n, half)):
         power = b.binary("shl", b.add(part, b.const(bias, integer)), b.const(mantissa, integer))
         x = b.mul(x, b.bitcast(power, x.element))
     return x
 
 
+def nearest_integer(b: KernelBuilder, x: Value, factor: float) -> tuple[Value, Value]:
+    """`x * factor` rounded to the nearest integer, as a float and as an integer; below 2**22 (2**51) in size.
+
+    Adding 1.5 * 2**23 leaves the integer in the last bits of the sum, which costs no conversion and
+    no rounding instruction. NaN stays NaN; its integer is arbitrary.
+    """
+    integer, magic = (S32, 1.5 * 2**23) if x.element is F32 else (S64, 1.5 * 2**52)
+    shifter = b.const(magic, x.element)
+    shifted = b.fma(x, b.const(factor, x.element), shifter)
+    return b.sub(shifted, shifter), b.sub(b.bitcast(shifted, integer), b.bitcast(shifter, integer))
+
+
 def exponential(b: KernelBuilder, x: Value) -> Value:
     """e**x within 1 ulp, subnormal results included (f32: Cephes' polynomial; f64: Taylor's, 13 terms)."""
-    single = x.element is F32
-    low, high = (-104.0, 89.0) if single else (-746.0, 710.0)
+    low, high = (-104.0, 89.0) if x.element is F32 else (-746.0, 710.0)
     x = b.min(b.const(high, x.element), b.max(b.const(low, x.element), x))
-    n = b.unary("rint", b.mul(x, b.const(1.4426950408889634, x.element)))
+    mantissa, n = _exponential(b, x)
+    return scale_by_power_of_two(b, mantissa, n)
+
+
+def exponential_of_negative(b: KernelBuilder, x: Value) -> Value:
+    """e**x for x <= 0 within 1 ulp down to the smallest normal number, which all below it gives."""
+    low = -87.3 if x.element is F32 else -708.3
+    mantissa, n = _exponential(b, b.max(b.const(low, x.element), x))
+    integer, bits = (S32, 23) if x.element is F32 else (S64, 52)
+    return b.bitcast(b.add(b.bitcast(mantissa, integer), b.binary("shl", n, b.const(bits, integer))), x.element)
+
+
+def _exponential(b: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """m and n with e**x = m * 2**n and m near 1."""
+    single = x.element is F32
+    whole, n = nearest_integer(b, x, 1.4426950408889634)
     first, second = (0.693359375, -2.12194440e-4) if single else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-    r = b.fma(n, b.const(-first, x.element), x)
-    r = b.fma(n, b.const(-second, x.element), r)
+    r = b.fma(whole, b.const(-first, x.element), x)
+    r = b.fma(whole, b.const(-second, x.element), r)
     if single:
         c = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
     else:
         c = [1.0 / math.factorial(k) for k in range(13, 1, -1)]
     tail = b.fma(polynomial(b, r, c), b.mul(r, r), r)
-    return scale_by_power_of_two(b, b.add(tail, b.const(1.0, x.element)), n)
+    return b.add(tail, b.const(1.0, x.element)), n
 
 
 def logarithm(b: KernelBuilder, x: Value) -> Value:
@@ -89,7 +114,7 @@ def logarithm(b: KernelBuilder, x: Value) -> Value:
 
 
 def logistic(b: KernelBuilder, x: Value) -> Value:
-    """1 / (1 + e**-x) within 2 ulp, without overflow on either side."""
+    """1 / (1 + e**-x) within 3 ulp, without overflow on either side."""
     small = exponential(b, b.unary("neg", b.unary("abs", x)))
     one = b.const(1.0, x.element)
     top = b.select(b.compare("LT", x, b.const(0.0, x.element)), small, one)
@@ -100,8 +125,9 @@ def tanh(b: KernelBuilder, x: Value) -> Value:
     """The hyperbolic tangent within 2 ulp (f32: Cephes' polynomial below 0.625)."""
     kind = x.element
     size = b.unary("abs", x)
-    e = exponential(b, b.mul(size, b.const(2.0, kind)))
-    large = b.sub(b.const(1.0, kind), b.div(b.const(2.0, kind), b.add(e, b.const(1.0, kind))))
+    e = exponential_of_negative(b, b.mul(size, b.const(-2.0, kind)))
+    one = b.const(1.0, kind)
+    large = b.div(b.sub(one, e), b.add(one, e))
     square = b.mul(x, x)
     c = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1]
     small = b.fma(b.mul(polynomial(b, square, c), square), x, x)
