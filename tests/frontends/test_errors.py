@@ -117,6 +117,12 @@ def test_data_dependent_shapes_are_refused_and_fold_where_the_data_is_known(op_t
     import_model(model, constants={"x": X})
 
 
+def test_an_encoded_image_has_a_dynamic_shape() -> None:
+    model = model_of([node("ImageDecoder", ["x"], ["y"])], {"x": np.zeros(9, np.uint8)}, {"y": TensorProto.UINT8})
+    with pytest.raises(DynamicShapeError, match="the encoded image decides the size of the picture"):
+        import_model(model)
+
+
 def test_a_wrong_attribute_is_a_problem_of_its_node() -> None:
     with pytest.raises(CompileError, match="Concat: the attribute axis is FLOAT, not INT"):
         import_model(model_of([node("Concat", ["x"], ["y"], axis=1.5)], {"x": X}, ["y"]))

@@ -76,6 +76,11 @@ def non_max_suppression(node: NodeView, b: Builder) -> Instruction:
     return b.constant(np.array(selected, np.int64).reshape(-1, 3))
 
 
+@onnx_op("ImageDecoder", since=20)
+def image_decoder(node: NodeView, b: Builder) -> Instruction:
+    node.dynamic_shape("the encoded image decides the size of the picture", "decode it outside the model", data=0)
+
+
 def _corners(boxes: Array, centered: bool) -> Array:
     """Boxes as [low0, low1, high0, high1] from either of the standard's two forms."""
     if centered:
