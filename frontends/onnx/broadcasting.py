@@ -38,4 +38,6 @@ def broadcast_from_axis(b: Builder, value: Instruction, shape: Sequence[int], ax
     aligned = (*value.shape, *(1,) * (rank - own - start))
     if shape_of_broadcast(aligned, shape) != tuple(shape):
         raise HloError(f"shape {list(value.shape)} does not stretch to {list(shape)} at axis {start}")
-    return b.numpy_broadcast(b.reshape(value, aligned), shape)
+    kept = [d for d, size in enumerate(value.shape) if size != 1 or shape[start + d] == 1]
+    squeezed = b.reshape(value, [value.shape[d] for d in kept])
+    return squeezed if kept == list(range(rank)) else b.broadcast(squeezed, shape, [start + d for d in kept])
