@@ -185,6 +185,17 @@ def wrap(b: KernelBuilder, value: Value, element: ElementType) -> Value:
 
 
 def round_to(b: KernelBuilder, value: Value, element: ElementType) -> Value:
+    """The result of an operation, made a value of its element type.
+
+    Integers wrap and floats of 8 bits or fewer round. f16 and bf16 keep the precision of f32 until
+    they are stored or converted: what is fused is computed as exactly as it would be in f32.
+    """
+    if element in (F16, BF16):
+        return value
+    return narrow(b, value, element)
+
+
+def narrow(b: KernelBuilder, value: Value, element: ElementType) -> Value:
     """A register value rounded, or wrapped, to what the element type can hold."""
     if element.is_float and element not in (F32, F64):
         return decode(b, encode(b, value, element), element)
@@ -197,7 +208,7 @@ def convert(b: KernelBuilder, value: Value, source: ElementType, target: Element
     if target.is_float and wanted is F32 and target is not F32:
         if value.element is F64 or (value.element.is_integer and value.element.bits >= 32 and target is not F16):
             value = _to_odd(b, b.convert(value, F64))
-        return round_to(b, b.convert(value, F32), target)
+        return narrow(b, b.convert(value, F32), target)
     if value.element.is_float and wanted.is_integer and wanted.bits < 32 and target.is_signed:
         limit = 1 << (target.bits - 1)
         wide = b.convert(value, S32)
