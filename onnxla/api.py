@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy.typing as npt
 
 from onnxla.compiler import Compiler, Progress
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import CompileError, InputError
+from onnxla.errors import CompileError, InputError, ModelFormatError
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
 from onnxla.hlo.module import Module
+from onnxla.hlo.parser import parse_module
 from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
 from onnxla.runtime.program import Program, TensorSignature
@@ -41,7 +43,7 @@ def compile(
     progress: Progress | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> CompiledModel:
-    """Compile an ONNX model (a path, bytes or a ModelProto) or an HLO module.
+    """Compile an ONNX model (a path, bytes or a ModelProto) or HLO (a module, or a path that ends in `.hlo`).
 
     `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
     sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
@@ -88,11 +90,20 @@ def _source(
     constants: Mapping[str, Array],
     folder: str | os.PathLike[str] | None,
 ) -> Source:
+    if isinstance(model, (str, os.PathLike)) and Path(model).suffix == ".hlo":
+        model = _read_hlo(Path(model), limits)
     if not isinstance(model, Module):
         return OnnxSource(read_model(model, folder=folder), options, limits, constants)
     if constants:
         raise InputError("constants= is for the inputs of ONNX models")
     return HloSource(model)
+
+
+def _read_hlo(path: Path, limits: Limits) -> Module:
+    try:
+        return parse_module(path.read_text(), limits=limits)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelFormatError(f"{path} cannot be read as HLO text: {error}") from error
 
 
 def _options(options: Options) -> CompileOptions:

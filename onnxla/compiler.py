@@ -17,6 +17,7 @@ from onnxla.codegen.plan import Launch, memory_table, slots_of
 from onnxla.config import CompileOptions
 from onnxla.errors import DeviceError
 from onnxla.hlo.fingerprint import fingerprint
+from onnxla.hlo.graphviz import module_to_dot
 from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
@@ -99,6 +100,7 @@ class Compiler:
         texts = {
             "hlo": text,
             "optimized_hlo": print_module(module),
+            "optimized_hlo_dot": module_to_dot(module),
             "plan": str(code.plan),
             "memory": memory_table(code.plan),
         }

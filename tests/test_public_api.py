@@ -199,8 +199,7 @@ def test_the_cache_saves_the_second_compile(tmp_path: Path) -> None:
     assert other.report is not None and not other.report.from_cache
 
 
-def test_an_hlo_module_compiles() -> None:
-    text = """
+PAIR = """
 HloModule pair
 ENTRY %main {
   %x = f32[2,3]{1,0} parameter(0)
@@ -210,7 +209,10 @@ ENTRY %main {
   ROOT %both = (f32[2,3]{1,0}, f32[2,3]{1,0}) tuple(%sum, %difference)
 }
 """
-    module = parse_module(text)
+
+
+def test_an_hlo_module_compiles() -> None:
+    module = parse_module(PAIR)
     before = print_module(module)
     model = onnxla.compile(module)
     assert [t.name for t in model.get_inputs()] == ["x", "y"]
@@ -222,6 +224,19 @@ ENTRY %main {
     assert print_module(module) == before
     with pytest.raises(onnxla.InputError, match="the shapes of an HLO module are in it"):
         onnxla.compile(module, dims={"batch": 1})
+
+
+def test_a_file_of_hlo_text_compiles(tmp_path: Path) -> None:
+    path = tmp_path / "pair.hlo"
+    path.write_text(PAIR)
+    ones = np.ones((2, 3), np.float32)
+    total, difference = onnxla.compile(path)(ones, ones)
+    assert (total == 2).all() and (difference == 0).all()
+    path.write_text("HloModule")
+    with pytest.raises(onnxla.HloError):
+        onnxla.compile(path)
+    with pytest.raises(onnxla.ModelFormatError, match="cannot be read as HLO text"):
+        onnxla.compile(tmp_path / "absent.hlo")
 
 
 def test_an_hlo_module_with_one_result_and_weights() -> None:
@@ -239,6 +254,7 @@ def test_texts_of_the_stages() -> None:
     assert "multiply(" in model.hlo("hlo")
     assert "fusion(" in model.hlo("optimized_hlo")
     assert "launch" in model.hlo("plan")
+    assert model.hlo("optimized_hlo_dot").startswith("digraph")
 
 
 def test_profile_names_the_nodes_of_the_model() -> None:

@@ -61,6 +61,10 @@ class CompiledModel:
         self.num_threads = num_threads or default_threads()
         """Most threads that one run uses."""
 
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, side)) for side in (self._signature.inputs, self._signature.outputs))
+        return f"<CompiledModel {inputs} -> {outputs}>"
+
     # Running
 
     def get_inputs(self) -> list[ModelTensor]:
