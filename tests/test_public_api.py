@@ -28,7 +28,7 @@ def model_of(
     kind = next(iter(inputs.values()))[0]
     results = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
     graph = helper.make_graph(nodes, "g", values, results)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
 def multiply_add(*shape: str | int) -> ModelProto:
@@ -282,7 +282,7 @@ def perceptron(features: int) -> ModelProto:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [96, features])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [96, 64])
     graph = helper.make_graph(nodes, "perceptron", [x], [y], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
 def test_many_threads_on_several_models_give_what_one_thread_gives() -> None:
@@ -366,3 +366,19 @@ def test_code_for_another_machine_is_saved_but_not_run(tmp_path: Path) -> None:
     ):
         with pytest.raises(onnxla.ArtifactError, match="compiled for aarch64"):
             attempt()
+
+
+KINDS = "FLOAT DOUBLE FLOAT16 BFLOAT16 INT8 UINT8 INT16 UINT16 INT32 UINT32 INT64 UINT64 BOOL INT4 UINT4 FLOAT8E4M3FN"
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_every_element_type_goes_in_and_out(kind: str, tmp_path: Path) -> None:
+    code = getattr(TensorProto, kind)
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
+    model = onnxla.compile(model_of([node], {"x": (code, [2, 3])}, ["y"]))
+    model.save(tmp_path / "model.onnxla")
+    x = np.array([[0, 1, 1], [0, 1, 0]]).astype(helper.tensor_dtype_to_np_dtype(code))
+    for one in (model, onnxla.load_compiled(tmp_path / "model.onnxla")):
+        y = one(x)
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y, x.T)
