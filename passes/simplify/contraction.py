@@ -9,7 +9,7 @@ from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.shape import Broadcast, Pad, Transpose
 from onnxla.hlo.ops.structural import Constant
-from onnxla.hlo.types import F32, F64, Shape
+from onnxla.hlo.types import F32, F64, Array, Shape
 from onnxla.passes.pattern import any_of, splat_value
 from onnxla.passes.rewrite import NoMatch, Replacement, RuleTable
 from onnxla.passes.simplify.reduction import widened
@@ -163,8 +163,8 @@ def scale_into_weights(b: Builder, root: Instruction) -> Replacement:
     if side is None:
         return NoMatch("no contraction with constant weights below")
     spread = _per_feature(factor, side.feature)
-    if spread is None:
-        return NoMatch("the factor is not a constant for each output feature")
+    if spread is None or root.op.opcode == "divide" and not _array(spread).all():
+        return NoMatch("the factor is not a finite constant for each output feature")
     if any(u.op.opcode == "round-nearest-even" for u in root.users):
         return NoMatch("quantisation: what is rounded to a grid should be exact")
     weights = product.operands[side.operand]
@@ -250,6 +250,11 @@ def _scalable(product: Instruction) -> _Side | None:
     return None
 
 
+def _array(constant: Instruction) -> Array:
+    assert isinstance(constant.op, Constant)
+    return constant.op.literal.array
+
+
 def _is_weight(instruction: Instruction) -> bool:
     """A constant, or one that folding is about to make one: scaled, reshaped or transposed."""
     while instruction.op.opcode in ("multiply", "divide", "reshape", "transpose"):
@@ -258,24 +263,14 @@ def _is_weight(instruction: Instruction) -> bool:
 
 
 def _per_feature(value: Instruction, feature: int) -> Instruction | None:
-    """The constant that `value` spreads along dimension `feature`: a scalar or a vector; None for anything else."""
-    if splat_value(value) is not None:
-        return value if isinstance(value.op, Constant) and value.shape == () else _scalar_below(value)
+    """The finite constant that `value` spreads along dimension `feature`, a scalar or a vector; None for other values.
+
+    With an infinite factor, sums of products would turn into NaN where the product of the sum is infinite.
+    """
     op = value.op
-    if not isinstance(op, Broadcast) or op.dimensions != (feature,):
+    source = value.operands[0] if isinstance(op, Broadcast) else value
+    if not isinstance(source.op, Constant) or not np.isfinite(source.op.literal.array).all():
         return None
-    return value.operands[0] if _is_constant(value.operands[0]) else None
-
-
-def _scalar_below(value: Instruction) -> Instruction | None:
-    source = value.operands[0] if isinstance(value.op, Broadcast) else value
-    return source if source.shape == () else None
-
-
-def _is_constant(instruction: Instruction, depth: int = 8) -> bool:
-    """A constant, or arithmetic on constants that folding is about to make one."""
-    if isinstance(instruction.op, Constant):
-        return True
-    if depth == 0 or not instruction.operands:
-        return False
-    return all(_is_constant(o, depth - 1) for o in instruction.operands)
+    if source.shape == ():
+        return source
+    return source if isinstance(op, Broadcast) and op.dimensions == (feature,) else None

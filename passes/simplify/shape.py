@@ -142,7 +142,7 @@ def reshape_after_arithmetic(b: Builder, root: Instruction) -> Replacement:
     """
     if not any(isinstance(o.op, Reshape) for o in root.operands):
         return NoMatch("no reshape")
-    reshaped = [o for o in root.operands if isinstance(o.op, Reshape)]
+    reshaped = [o for o in root.operands if isinstance(o.op, Reshape) and o.shape == root.shape]
     reshaped = [o for o in reshaped if not isinstance(o.operands[0].op, Constant | Broadcast)]
     inner = reshaped[0].operands[0].shape if reshaped else root.shape
     if inner == root.shape or not all(o.operands[0].shape == inner for o in reshaped):
