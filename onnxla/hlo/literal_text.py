@@ -11,13 +11,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnxla.errors import HloError
-from onnxla.hlo.types import BF16, F8E5M2, F16, F32, F64, Array, ElementType, Kind, TensorType
+from onnxla.hlo.types import (
+    BF16,
+    F8E4M3FNUZ,
+    F8E5M2,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
+    F16,
+    F32,
+    F64,
+    Array,
+    ElementType,
+    Kind,
+    TensorType,
+)
 
 _PAYLOAD_BITS = {F8E5M2: 2, BF16: 7, F16: 10, F32: 23, F64: 52}
 """Mantissa bits of the types whose NaNs have payloads."""
 
+_ONE_NAN = (F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU)
+"""Types whose only NaN has no sign."""
+
 _NAN = re.compile(r"(-?)nan(?:\((0x[0-9a-f]{1,13})\))?")
-_COMPLEX = re.compile(r"\(\s*([^\s(),{}]+)\s*,\s*([^\s(),{}]+)\s*\)")
+_PART = r"\s*([^\s(),{}]+(?:\(0x[0-9a-f]{1,13}\))?)\s*"
+_COMPLEX = re.compile(rf"\({_PART},{_PART}\)")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?|[+-]?inf")
 _BRACES = re.compile(r"[{},]")
@@ -93,15 +110,13 @@ def _words(flat: Array, element: ElementType) -> list[str]:
 
 
 def _nan_word(one: Array, element: ElementType) -> str:
-    sign = "-" if bool(np.signbit(one.astype(np.float64))[0]) and element.name not in _ONE_NAN else ""
+    bits = int(one.view(f"u{element.bytes}")[0])
+    sign = "-" if bits >> (element.bits - 1) and element not in _ONE_NAN else ""
     if element not in _PAYLOAD_BITS:
         return f"{sign}nan"
     width = _PAYLOAD_BITS[element]
-    payload = int(one.view(f"u{element.bytes}")[0]) & ((1 << width) - 1)
+    payload = bits & ((1 << width) - 1)
     return f"{sign}nan" if payload == 1 << (width - 1) else f"{sign}nan({payload:#x})"
-
-
-_ONE_NAN = ("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0fnu")
 
 
 def _values(words: Sequence[str], element: ElementType) -> Array:
@@ -117,9 +132,8 @@ def _values(words: Sequence[str], element: ElementType) -> Array:
     exact = np.array([1.0 if i in nans else float(w) for i, w in enumerate(words)], np.float64)
     with np.errstate(over="ignore"):
         flat = exact.astype(element.dtype)
-    wrong = (np.isfinite(flat.astype(np.float64)) != np.isfinite(exact)) | (
-        np.isinf(exact) & np.array(["inf" not in w for w in words], np.bool_)
-    )
+    kept = np.isfinite(flat.astype(np.float64)) == np.isfinite(exact)
+    wrong = ~kept | np.isnan(flat.astype(np.float64)) | (np.isinf(exact) & np.array(["inf" not in w for w in words]))
     if wrong.any():
         raise HloError(f"{words[int(np.argmax(wrong))][:40]} is outside {element}")
     for i, match in nans.items():

@@ -33,7 +33,7 @@ _BARE = re.compile(r"(?:\[[^\]\n]*\]|[^\s,{}\[\"])+")
 _OPERAND = re.compile(r"%?([A-Za-z0-9_][A-Za-z0-9_.\-]*)(?=\s*[,)])")
 _ELEMENT = re.compile(r"([a-z][a-z0-9]*)\[")
 _DIMENSIONS = re.compile(r"\s*(?:\d{1,19}\s*(?:,\s*\d{1,19}\s*)*)?(?=\])")
-_LAYOUT = re.compile(r"\{([\d,\s]*)(?::[A-Za-z0-9(),*\-\s#]*)?\}")
+_LAYOUT = re.compile(r"\{((?:\d{1,2}(?:,\s*\d{1,2})*)?)(?::[A-Za-z0-9(),*\-\s#]*)?\}")
 _TABLE = re.compile(r"(?:FileNames|FunctionNames|FileLocations|StackFrames)\b[^\n]*(?:\n[ \t]*\d[^\n]*)*")
 _INTEGER = re.compile(r"\d{1,9}")
 _SOURCE = re.compile(r'\b(op_type|op_name)=("(?:[^"\\]|\\.)*+")', re.DOTALL)
@@ -351,7 +351,7 @@ class _Parser:
         self.order = tuple(range(len(shape)))
         if found is None:
             return
-        order = [int(n) for n in found[1].split(",") if n.strip()]
+        order = [int(n) for n in found[1].split(",") if n]
         if sorted(order) != list(range(len(shape))):
             self.reader.fail(f"layout {found[0]} does not fit rank {len(shape)}", start)
         wide = [d for d in order if shape[d] != 1]

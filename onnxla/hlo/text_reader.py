@@ -71,6 +71,8 @@ class TextReader:
         start, depth = self.at, 0
         for found in _BRACKETS.finditer(self.text, start):
             mark = found[0]
+            if mark[0] == '"' and not _STRING.fullmatch(mark):
+                self.fail("this string does not end in its line", found.start())
             depth += 1 if mark in "{(" else -1 if mark in "})" else 0
             if depth == 0:
                 self._step(found.end())

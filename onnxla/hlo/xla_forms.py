@@ -2,7 +2,7 @@
 
 A compiled XLA program has copies between layouts, bitcasts that look at the bytes of another
 layout, and total-order comparisons of floats. Values here have no layout, so a copy is its
-operand, and a bitcast is a transpose to the order of the bytes, a reshape and a transpose back.
+operand, and such a bitcast is a transpose to the order of the bytes, a reshape and a transpose back.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,0 +1,105 @@
+"""Imports point one way, and a compiled model runs without the compiler."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {"onnxla.frontends": "frontends", "onnxla.passes": "passes", "onnxla.codegen": "codegen", "onnxla.cli": "cli"}
+
+BASE = {"onnxla.errors", "onnxla.config"}
+HLO = BASE | {"onnxla.hlo"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "onnxla.errors": set(),
+    "onnxla.config": {"onnxla.errors"},
+    "onnxla.hlo": HLO,
+    "onnxla.frontends": HLO | {"onnxla.frontends"},
+    "onnxla.passes": HLO | {"onnxla.passes"},
+    "onnxla.codegen": HLO | {"onnxla.codegen"},
+    "onnxla.runtime": BASE | {"onnxla.runtime"},
+}
+"""Layers below the API, and what each may import of onnxla. The API and the command line may import everything."""
+
+
+def layer_of(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def sources(layer: str) -> Iterator[Path]:
+    place = ROOT / FOLDERS.get(layer, layer.replace(".", "/"))
+    yield from place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports anywhere in it, by full name; those for type checkers alone do not count."""
+    tree = ast.parse(path.read_text())
+    skipped = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            yield node.module or ""
+            if node.module == "onnxla":
+                yield from (f"onnxla.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_imports_point_one_way(layer: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in sources(layer)
+        for module in imports(path)
+        if module.startswith("onnxla.") and layer_of(module) not in MAY_IMPORT[layer]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("layer", "banned"),
+    [
+        ("onnxla.hlo", {"onnx", "llvmlite", "onnxruntime"}),
+        ("onnxla.passes", {"onnx", "llvmlite", "onnxruntime"}),
+        ("onnxla.codegen", {"onnx", "onnxruntime"}),
+        ("onnxla.frontends", {"llvmlite", "onnxruntime"}),
+        ("onnxla.runtime", {"onnx", "onnxruntime"}),
+    ],
+)
+def test_a_layer_knows_only_its_own_libraries(layer: str, banned: set[str]) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in sources(layer)
+        for module in imports(path)
+        if module.split(".")[0] in banned
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_layer_has_files() -> None:
+    """A layer that moved would pass every test above."""
+    assert all(list(sources(layer)) for layer in MAY_IMPORT)
+
+
+def test_the_runtime_loads_no_compiler() -> None:
+    """Checked in a new process, over every module of the runtime, transitively."""
+    modules = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in sources("onnxla.runtime")]
+    program = (
+        "import importlib, sys\n"
+        f"for name in {sorted(m.removesuffix('.__init__') for m in modules)}: importlib.import_module(name)\n"
+        "print(' '.join(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    compiler = ("onnx", "onnxruntime", "onnxla.frontends", "onnxla.passes", "onnxla.codegen", "onnxla.hlo")
+    assert not [m for m in loaded if m in compiler or m.startswith(tuple(f"{c}." for c in compiler))]
