@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable
 
 from onnxla.codegen.kernels.ir import INDEX, Block, Buffer, For, If, Kernel, KernelType, Value
+from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
 from onnxla.hlo.types import F16, F32, F64, PRED, ElementType, Kind
 
@@ -18,7 +19,8 @@ _PREDICATES = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE":
 
 
 def emit_kernel(kernel: Kernel, symbol: str) -> str:
-    """The function's text, complete but for the module around it."""
+    """The function's text, complete but for the module around it. Raises InternalError for a kernel that is ill-formed."""
+    verify_kernel(kernel)
     return _Printer(kernel, symbol).text()
 
 

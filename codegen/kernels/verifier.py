@@ -1,0 +1,87 @@
+"""Check a kernel before it is printed for a target: a schedule's mistake is named here, not by LLVM."""
+
+from onnxla.codegen.kernels.ir import (
+    BINARY,
+    COMPARISONS,
+    INDEX,
+    UNARY,
+    Block,
+    Buffer,
+    For,
+    If,
+    Kernel,
+    Value,
+    results_of,
+)
+from onnxla.errors import InternalError
+from onnxla.hlo.types import F16, PRED
+
+
+def verify_kernel(kernel: Kernel) -> None:
+    """Raise InternalError naming the kernel and the operation that breaks a rule of the IR."""
+    _Verifier(kernel).block(kernel.body, set(kernel.body.parameters))
+
+
+class _Verifier:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.buffers: set[Buffer] = {*kernel.parameters, *kernel.scratch}
+
+    def require(self, condition: bool, op: Value, message: str) -> None:
+        if not condition:
+            raise InternalError(f"kernel {self.kernel.name}: {message} in {op.opcode} of {op.operands}")
+
+    def block(self, block: Block, visible: set[Value]) -> None:
+        """Every operand must be defined before its use, in this block or around it."""
+        here = set(visible)
+        for op in block.ops:
+            for operand in op.operands:
+                self.require(operand.is_constant or operand in here, op, f"{operand} is used before its definition")
+            if isinstance(op, For):
+                self.loop(op, here)
+            elif isinstance(op, If):
+                self.require(op.operands[0].type.element is PRED and op.operands[0].lanes == 1, op, "no truth value")
+                for side in (op.then, op.otherwise):
+                    self.block(side, here)
+                    self.require([v.type for v in side.results] == [v.type for v in op.results], op, "uneven sides")
+            else:
+                self.operation(op)
+            here.update(results_of(op))
+        for value in block.results:
+            self.require(value.is_constant or value in here, value, "a block yields what it does not define")
+
+    def loop(self, op: For, visible: set[Value]) -> None:
+        lower, upper, *inits = op.operands
+        self.require(lower.element is INDEX and upper.element is INDEX and op.step > 0, op, "bad bounds")
+        carried = [v.type for v in op.body.parameters[1:]]
+        self.require([v.type for v in inits] == carried, op, "initial values of other types")
+        self.require([v.type for v in op.body.results] == carried, op, "yielded values of other types")
+        self.block(op.body, visible | set(op.body.parameters))
+
+    def operation(self, op: Value) -> None:
+        if op.opcode in ("load", "store"):
+            buffer, index = op.attributes[0], op.operands[0]
+            value = op if op.opcode == "load" else op.operands[1]
+            mask = op.operands[1 if op.opcode == "load" else 2 :]
+            self.require(buffer in self.buffers, op, f"{buffer.name} is no buffer of this kernel")
+            self.require(index.element is INDEX and index.lanes in (1, value.lanes), op, "a bad index")
+            self.require(value.element is buffer.element, op, f"{value.type} does not fit {buffer}")
+            self.require(op.opcode == "load" or buffer.role != "input", op, f"{buffer.name} is read only")
+            self.require(all(m.element is PRED and m.lanes == value.lanes > 1 for m in mask), op, "a bad mask")
+        elif op.opcode in BINARY:
+            a, b = op.operands
+            self.require(a.type == b.type == op.type and a.element is not F16, op, "operands of other types")
+        elif op.opcode in UNARY:
+            self.require(op.operands[0].type == op.type and op.element is not F16, op, "an operand of another type")
+        elif op.opcode == "cmp":
+            a, b = op.operands
+            self.require(a.type == b.type and op.attributes[0] in COMPARISONS, op, "operands of other types")
+        elif op.opcode == "fma":
+            same = all(o.type == op.type for o in op.operands)
+            self.require(same and op.element.is_float, op, "operands of other types")
+        elif op.opcode == "select":
+            condition, a, b = op.operands
+            self.require(condition.element is PRED and condition.lanes in (1, op.lanes), op, "a bad condition")
+            self.require(a.type == b.type == op.type, op, "operands of other types")
+        elif op.opcode == "bitcast":
+            self.require(op.operands[0].element.bits == op.element.bits, op, "other widths")
