@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onnxla.errors import SourceNode
-from onnxla.hlo.op import Op, require, require_tensor
+from onnxla.hlo.op import Op, infer_type, require, require_tensor
 from onnxla.hlo.types import TensorType, Type, Value
 
 
@@ -22,7 +22,7 @@ class Instruction:
     ) -> None:
         self.op = op
         self.operands: tuple[Instruction, ...] = tuple(operands)
-        self.type: Type = op.infer(*(o.type for o in self.operands))
+        self.type: Type = infer_type(op, [o.type for o in self.operands])
         self.name = name
         """A wish: the printer makes it unique."""
         self.source = source

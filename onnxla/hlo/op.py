@@ -7,8 +7,11 @@ the printer and parser walk the fields, and equal operations hash equal.
 """
 
 import dataclasses
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from onnxla.errors import HloError
@@ -78,6 +81,29 @@ class Op:
             value = getattr(self, f.name)
             found += [c for c in (value if isinstance(value, tuple) else (value,)) if isinstance(c, Computation)]
         return tuple(found)
+
+
+def infer_type(op: Op, operands: Sequence[Type]) -> Type:
+    """`op.infer`, once it is certain that it gets as many operands as it takes, and tensors where it wants them.
+
+    Raises HloError.
+    """
+    wanted, rest = _operand_kinds(type(op))
+    if len(operands) < len(wanted) or (rest is None and len(operands) > len(wanted)):
+        many = f"{len(wanted)} operands" if rest is None else f"at least {len(wanted)} operands"
+        fail(f"{op.opcode} takes {many}, got {len(operands)}")
+    for kind, operand in zip_longest(wanted, operands, fillvalue=rest):
+        if kind is TensorType and not isinstance(operand, TensorType):
+            fail(f"{op.opcode} takes tensors, got {operand}")
+    return op.infer(*operands)
+
+
+@cache
+def _operand_kinds(cls: Any) -> tuple[list[Any], Any]:
+    """The annotations of the operands that `cls.infer` takes, and of the further ones; None where it takes no more."""
+    parameters = list(inspect.signature(cls.infer).parameters.values())[1:]
+    wanted = [p.annotation for p in parameters if p.kind is not p.VAR_POSITIONAL]
+    return wanted, next((p.annotation for p in parameters if p.kind is p.VAR_POSITIONAL), None)
 
 
 def require(condition: bool, message: str) -> None:

@@ -4,6 +4,7 @@ from typing import NoReturn
 
 from onnxla.errors import HloError
 from onnxla.hlo.module import Computation, Instruction, Module, called_by
+from onnxla.hlo.op import infer_type
 from onnxla.hlo.ops.structural import Parameter
 from onnxla.hlo.printer import print_instruction
 
@@ -88,7 +89,7 @@ def _check_users(computation: Computation, instruction: Instruction) -> None:
 
 def _check_type(computation: Computation, instruction: Instruction) -> None:
     try:
-        inferred = instruction.op.infer(*(o.type for o in instruction.operands))
+        inferred = infer_type(instruction.op, [o.type for o in instruction.operands])
     except HloError as error:
         _fail(str(error), computation, instruction)
     if inferred != instruction.type:

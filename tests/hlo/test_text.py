@@ -304,7 +304,7 @@ def test_attributes_that_say_how_to_run_are_skipped() -> None:
 def test_an_attribute_that_could_change_the_result_is_an_error() -> None:
     text = entry("x = f32[2] parameter(0)", "ROOT n = f32[2] negate(x), saturate=true")
     assert error_of(text) == (
-        "negate has no attribute saturate\n  line 3, column 3\n    ROOT n = f32[2] negate(x), saturate=true\n    ^"
+        "negate has no attribute saturate\n  line 3, column 8\n    ROOT n = f32[2] negate(x), saturate=true\n         ^"
     )
 
 
