@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
 from onnxla.runtime.program import Program, TensorSignature
 from onnxla.runtime.report import CompileReport
-from onnxla.runtime.signature import ModelSignature, ModelTensor, model_tensor
+from onnxla.runtime.signature import ModelTensor, model_tensor
 from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
 from onnxla.version import __version__
 
@@ -71,7 +71,9 @@ def compile(
         if programs or len(choices) > 1 or not may_compile_later(error):
             raise
     fixed = _single_sizes(dims or {})
-    signature = _signature_of(programs[0]) if len(programs) == 1 else source.signature(fixed, shapes or {})
+    signature = source.signature(fixed, shapes or {})
+    if len(programs) == 1:
+        signature = replace(signature, inputs=_tensors(programs[0].inputs), outputs=_tensors(programs[0].outputs))
     return CompiledModel(
         signature,
         programs,
@@ -144,10 +146,6 @@ def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:
         return program
 
     return specialise
-
-
-def _signature_of(program: Program) -> ModelSignature:
-    return ModelSignature(_tensors(program.inputs), _tensors(program.outputs))
 
 
 def _tensors(signatures: Iterable[TensorSignature]) -> tuple[ModelTensor, ...]:

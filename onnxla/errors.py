@@ -1,18 +1,18 @@
 """The exception tree, and how a node of the user's model is named in a message.
 
-    OnnxlaError
-    ├── ModelFormatError      the bytes are not a model we can read
-    ├── CompileError          one report that lists every problem found in a model
-    │   ├── UnsupportedOpError    an operator, version or attribute without an import rule
-    │   ├── ShapeError            shapes or dtypes do not fit together, or are not known
-    │   │   └── UnboundDimensionsError    symbolic dimensions of the inputs have no size yet
-    │   └── DynamicShapeError     a shape depends on data
-    ├── HloError              an HLO module breaks a rule of the language (text, types, structure)
-    ├── ArtifactError         a compiled file is corrupt, foreign, or for another machine
-    ├── InputError            run() was given the wrong arrays
-    ├── ResourceLimitError    a documented limit was met (folding budget, elements, nesting, bytes)
-    ├── DeviceError           a device, driver or compiler for it is missing
-    └── InternalError         a fault of onnxla itself: a pass or a kernel broke an invariant
+OnnxlaError
+├── ModelFormatError      the bytes are not a model we can read
+├── CompileError          one report that lists every problem found in a model
+│   ├── UnsupportedOpError    an operator, version or attribute without an import rule
+│   ├── ShapeError            shapes or dtypes do not fit together, or are not known
+│   │   └── UnboundDimensionsError    symbolic dimensions of the inputs have no size yet
+│   └── DynamicShapeError     a shape depends on data
+├── HloError              an HLO module breaks a rule of the language (text, types, structure)
+├── ArtifactError         a compiled file is corrupt, foreign, or for another machine
+├── InputError            run() was given the wrong arrays
+├── ResourceLimitError    a documented limit was met (folding budget, elements, nesting, bytes)
+├── DeviceError           a device, driver or compiler for it is missing
+└── InternalError         a fault of onnxla itself: a pass or a kernel broke an invariant
 """
 
 from collections.abc import Sequence

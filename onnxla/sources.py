@@ -69,6 +69,7 @@ class OnnxSource(Source):
         return ModelSignature(
             tuple(_model_tensor(s, dims, shapes) for s in declared.inputs if s.name not in self._constants),
             tuple(_model_tensor(s, dims, {}) for s in declared.outputs),
+            tuple(s.name for s in declared.defaults if s.name not in self._constants),
         )
 
     def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:

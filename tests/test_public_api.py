@@ -167,6 +167,18 @@ def test_a_value_given_when_compiling_is_fixed(tmp_path: Path) -> None:
             one(x, target=np.array([3, 4], np.int64))
 
 
+def test_a_value_in_the_model_can_be_replaced_when_compiling() -> None:
+    proto = multiply_add(2)
+    proto.graph.initializer.append(numpy_helper.from_array(np.array([10, 20], np.float32), "c"))
+    ones = np.ones(2, np.float32)
+    model = onnxla.compile(proto)
+    np.testing.assert_array_equal(model(ones, ones), [11, 21])
+    with pytest.raises(onnxla.InputError, match="c has a value in the model.*give it in constants="):
+        model.run(None, {"a": ones, "b": ones, "c": ones})
+    replaced = onnxla.compile(proto, constants={"c": np.array([5, 6], np.float32)})
+    np.testing.assert_array_equal(replaced(ones, ones), [6, 7])
+
+
 def test_the_number_of_threads_does_not_change_the_result() -> None:
     feeds = arrays(64, 1000)
     results = [onnxla.compile(multiply_add(64, 1000), num_threads=n).run(None, feeds)[0] for n in (1, 2, 7)]

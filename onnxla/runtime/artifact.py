@@ -143,6 +143,7 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
             "signature": {
                 "inputs": [[t.name, t.type, t.shape] for t in artifact.signature.inputs],
                 "outputs": [[t.name, t.type, t.shape] for t in artifact.signature.outputs],
+                "defaults": list(artifact.signature.defaults),
             },
             "programs": programs,
             "sections": table,
@@ -228,7 +229,11 @@ class _Reader:
         if not programs:
             raise ArtifactError("holds no code")
         return Artifact(
-            ModelSignature(_model_tensors(signature["inputs"]), _model_tensors(signature["outputs"])),
+            ModelSignature(
+                _model_tensors(signature["inputs"]),
+                _model_tensors(signature["outputs"]),
+                tuple(_typed(name, str) for name in _typed(signature["defaults"], list)),
+            ),
             programs,
             _typed(self._manifest["about"], dict),
         )

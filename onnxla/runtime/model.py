@@ -179,7 +179,14 @@ class CompiledModel:
             self._require_constants(feeds)
             return [feeds[name] for name in names]
         problems = [f"missing inputs: {', '.join(missing)}"] if missing else []
-        problems += [f"not inputs of the model: {', '.join(unknown)}"] if unknown else []
+        fixed = [n for n in unknown if n in self._signature.defaults]
+        foreign = [n for n in unknown if n not in fixed]
+        problems += [f"not inputs of the model: {', '.join(foreign)}"] if foreign else []
+        problems += [
+            f"{name} has a value in the model, which the code was made for; to replace it, give it in constants= when "
+            "compiling"
+            for name in fixed
+        ]
         raise InputError(
             "\n".join([*problems, f"the model takes {', '.join(map(str, self._signature.inputs)) or 'none'}"])
         )

@@ -49,6 +49,8 @@ class ModelSignature:
 
     inputs: tuple[ModelTensor, ...]
     outputs: tuple[ModelTensor, ...]
+    defaults: tuple[str, ...] = ()
+    """Inputs that have a value in the model, which the code was made for: they are no inputs any more."""
 
 
 def model_tensor(signature: TensorSignature) -> ModelTensor:
