@@ -1,8 +1,9 @@
 """The thread pool itself, as LLVM IR text: it needs no C compiler, and an artifact carries its object code.
 
-One pool serves the process. A job is `kernel(buffers, task)` for `task < tasks`. Participant `i` of `p` (the caller is
-number 0) owns the tasks from `tasks*i/p` to `tasks*(i+1)/p` and takes them one by one, so the same thread meets the same part of
-the data in kernel after kernel; who has no tasks left takes those of the others. Each worker has a slot with a state:
+One pool serves the process. A job is `kernel(buffers, task)` for `task < tasks`. Participant `i` of `p` (the caller
+is number 0) owns the tasks from `tasks*i/p` to `tasks*(i+1)/p` and takes them one by one, so the same thread meets
+the same part of the data in kernel after kernel; who has no tasks left takes those of the others. Each worker has a
+slot with a state:
 
     0 idle, looking at the slot    1 a job is posted    2 asleep on the slot's condition variable    3 at work
 
