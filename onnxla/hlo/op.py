@@ -90,7 +90,7 @@ def infer_type(op: Op, operands: Sequence[Type]) -> Type:
     """
     wanted, rest = _operand_kinds(type(op))
     if len(operands) < len(wanted) or (rest is None and len(operands) > len(wanted)):
-        many = f"{len(wanted)} operands" if rest is None else f"at least {len(wanted)} operands"
+        many = f"{'' if rest is None else 'at least '}{len(wanted)} operand{'s' * (len(wanted) != 1)}"
         fail(f"{op.opcode} takes {many}, got {len(operands)}")
     for kind, operand in zip_longest(wanted, operands, fillvalue=rest):
         if kind is TensorType and not isinstance(operand, TensorType):
