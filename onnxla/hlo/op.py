@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
@@ -88,7 +87,10 @@ def infer_type(op: Op, operands: Sequence[Type]) -> Type:
 
     Raises HloError.
     """
-    wanted, rest = _operand_kinds(type(op))
+    cls = type(op)
+    if cls not in _OPERAND_KINDS:
+        _OPERAND_KINDS[cls] = _operand_kinds(cls)
+    wanted, rest = _OPERAND_KINDS[cls]
     if len(operands) < len(wanted) or (rest is None and len(operands) > len(wanted)):
         many = f"{'' if rest is None else 'at least '}{len(wanted)} operand{'s' * (len(wanted) != 1)}"
         fail(f"{op.opcode} takes {many}, got {len(operands)}")
@@ -98,8 +100,10 @@ def infer_type(op: Op, operands: Sequence[Type]) -> Type:
     return op.infer(*operands)
 
 
-@cache
-def _operand_kinds(cls: Any) -> tuple[list[Any], Any]:
+_OPERAND_KINDS: dict[type[Op], tuple[list[Any], Any]] = {}
+
+
+def _operand_kinds(cls: type[Op]) -> tuple[list[Any], Any]:
     """The annotations of the operands that `cls.infer` takes, and of the further ones; None where it takes no more."""
     parameters = list(inspect.signature(cls.infer).parameters.values())[1:]
     wanted = [p.annotation for p in parameters if p.kind is not p.VAR_POSITIONAL]

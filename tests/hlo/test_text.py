@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -341,7 +342,7 @@ def test_an_entry_that_is_not_row_major_is_an_error() -> None:
 def test_jax_programs_are_inputs() -> None:
     jax = pytest.importorskip("jax")
 
-    def program(x: object, w: object) -> object:
+    def program(x: Any, w: Any) -> Any:
         y = jax.nn.softmax(x @ w)
         z = jax.lax.fori_loop(0, 3, lambda i, c: jax.numpy.sin(c) + y[0, 0], y)
         last = jax.lax.cond(y[0, 0] > 0, lambda a: a + 1, lambda a: a * 2, z)
@@ -350,7 +351,7 @@ def test_jax_programs_are_inputs() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(4, 8)).astype(np.float32), rng.normal(size=(8, 5)).astype(np.float32)
     lowered = jax.jit(program).lower(x, w)
-    expected = [np.asarray(y) for y in program(x, w)]  # type: ignore[attr-defined]
+    expected = [np.asarray(y) for y in program(x, w)]
     for text in (lowered.compiler_ir("hlo").as_hlo_text(), lowered.compile().as_text()):
         module = parse_module(text)
         verify(module)
