@@ -7,7 +7,7 @@ memory for a set of values whose lifetimes do not meet. Homes are joined, in thi
     a value and the model output it becomes                        so outputs are written where the caller wants them
     a loop state and the value a round leaves for it               so that no copy closes the round
     a loop state and its initial value; a case's value and the branch's result
-    an operand and a result that may overwrite it                  as `Lowering.in_place` allows
+    an operand and a result that may overwrite it                  as `Lowering.in_place` and `copies` allow
 
 A join that would let two live values meet is refused; where the values must still flow, the plan copies.
 """
@@ -116,8 +116,8 @@ def lifetime_of(home: Home, timeline: Timeline) -> Lifetime:
 
 def in_place_pairs(node: Compute) -> Iterator[tuple[Value, Value]]:
     """Pairs (operand, result) that may share memory: every use of the operand in the node must allow it."""
-    allowed = set(node.lowering.in_place)
-    for index, leaf in node.lowering.in_place:
+    allowed = (*node.lowering.in_place, *node.lowering.copies)
+    for index, leaf in allowed:
         operand = node.operands[index][0]
         uses = [k for k, leaves in enumerate(node.operands) if operand in leaves]
         if len(node.operands[index]) == 1 and all((k, leaf) in allowed for k in uses):

@@ -154,13 +154,23 @@ class _Planner:
 
     def steps_of(self, node: Compute | Move | Loop | Select) -> Steps:
         if isinstance(node, Compute):
-            return tuple(self.launch(node, part, call) for part, call in enumerate(node.lowering.calls))
+            launches = (self.launch(node, part, call) for part, call in enumerate(node.lowering.calls))
+            return (*self.starting_copies(node), *launches)
         if isinstance(node, Loop):
             return self.loop(node)
         if isinstance(node, Select):
             return (self.branch(node),)
         source, target = self.slot(node.source), self.slot(node.result)
         return (Copy(node.name, node.instruction.source, source, target),) if node.result.bytes else ()
+
+    def starting_copies(self, node: Compute) -> Steps:
+        """The operands that `node` updates in place, copied to where it does unless they lie there."""
+        pairs = ((node.operands[index][0], node.results[leaf]) for index, leaf in node.lowering.copies)
+        return tuple(
+            Copy(f"{node.name}:copy", node.instruction.source, self.slot(operand), self.slot(result))
+            for operand, result in pairs
+            if self.homes.get(operand) is not self.homes[result] and result.bytes
+        )
 
     def launch(self, node: Compute, part: int, call: KernelCall) -> Launch:
         if len(call.arguments) != len(call.kernel.parameters):

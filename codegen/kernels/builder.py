@@ -46,6 +46,28 @@ class KernelBuilder:
         self.kernel.scratch.append(buffer)
         return buffer
 
+    def shared(self, name: str, element: ElementType, size: int) -> Buffer:
+        """Memory that the threads of a GPU block share."""
+        buffer = Buffer(f"{name}{len(self.kernel.scratch)}", element, size, "shared")
+        self.kernel.scratch.append(buffer)
+        return buffer
+
+    def thread(self) -> Value:
+        """The number of the running thread in its block, an INDEX."""
+        return self._pure("thread", KernelType(INDEX), ())
+
+    def shuffle_xor(self, x: Value, distance: int) -> Value:
+        """The value that the thread of the same warp has whose number differs in the bit `distance`.
+
+        All threads of the warp must be here."""
+        value = Value("shuffle_xor", x.type, (x,), (distance,), self.level)
+        self._blocks[-1].ops.append(value)
+        return value
+
+    def barrier(self) -> None:
+        """Wait until every thread of the block is here and its writes to shared memory are seen."""
+        self._effect("barrier", (), ())
+
     def finish(self) -> Kernel:
         if self.level:
             raise InternalError(f"kernel {self.kernel.name} ends inside a block")

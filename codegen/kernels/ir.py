@@ -3,6 +3,8 @@
 A kernel is one native function that runs once for each of its tasks. It is in SSA form with
 structured control flow: a `For` carries values, an `If` yields values, and nothing else branches.
 Both targets print it: LLVM IR (`codegen/cpu/emit_llvm.py`) and CUDA C++ (`codegen/gpu/emit_cuda.py`).
+On a GPU a task is a block of `threads` threads, which the operations `thread`, `shuffle_xor` and
+`barrier` and memory with the role `shared` speak of; on a CPU a task is one thread.
 
 Types are HLO's element types. Arithmetic exists for pred, s8..s64, u8..u64, f32 and f64 and for
 INDEX, which counts elements; the narrow floats and integers are only loaded, stored and converted.
@@ -46,7 +48,8 @@ class Buffer:
     element: ElementType
     size: int
     role: str
-    """`input` (only read), `output` (written, and read back only where noted), or `scratch`."""
+    """`input` (only read), `output` (written, and read back only where noted), `scratch` or, between the threads
+    of a GPU block, `shared`."""
     alignment: int = 0
     """Bytes the start is known to be aligned to; 0 means the element's own size."""
 
@@ -142,6 +145,8 @@ class Kernel:
     tasks: int
     body: Block
     scratch: list[Buffer] = field(default_factory=list)
+    threads: int = 1
+    """Threads of a task; above 1 only for GPUs."""
     flops: float = 0.0
     """Floating-point operations of all tasks together, for profiles; 0 where nobody counted."""
 

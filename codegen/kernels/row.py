@@ -172,7 +172,7 @@ def _emit_row(rows: Rows, frame: Frame, row: Expr, lanes: int) -> None:
         outputs = [x for x, first in kept.items() if first == number]
         results = _reduce_sweep(rows, frame, row, sweep, outputs, lanes, 0, rows.columns)
         for reduction, values in zip(sweep, results, strict=True):
-            _settle(e, rows, row, reduction, values)
+            settle(e, rows, row, reduction, values)
     wide = [
         (root, array)
         for root, array in zip(cluster.roots, frame.outputs, strict=False)
@@ -215,7 +215,7 @@ def _plan_kept(rows: Rows, frame: Frame) -> dict[Instruction, int]:
     return kept
 
 
-def _settle(e: ValueEmitter, rows: Rows, row: Expr, reduction: Instruction, values: list[Value]) -> None:
+def settle(e: ValueEmitter, rows: Rows, row: Expr, reduction: Instruction, values: list[Value]) -> None:
     """From here on the reduction's value is known, in its own row and nowhere else."""
     expected = row
     shape = reduction.type.shape if isinstance(reduction.type, TensorType) else _leaf_shape(reduction)
@@ -289,7 +289,7 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
     kept = {x: b.scratch("kept", storage.compute_element(x.tensor_type.element), rows.columns) for x in outputs}
     start: list[Value] = []
     for reduction in sweep:
-        start += [b.splat(v, lanes) for v in _neutral(e, reduction)]
+        start += [b.splat(v, lanes) for v in neutral(e, reduction)]
 
     def body(column: Expr, accumulated: Sequence[Value]) -> list[Value]:
         index = rows.index(row * rows.columns + column + first_column)
@@ -307,7 +307,7 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
         return after
 
     def merge(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-        return _each(e, sweep, x, y)
+        return combine_each(e, sweep, x, y)
 
     unroll = UNROLL if columns >= 2 * UNROLL * lanes else 1
     if kept:  # a masked vector may write a whole one
@@ -321,11 +321,14 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
         width //= 2
         low = [b.half(v, 0) for v in total]
         high = [b.half(v, 1) for v in total]
-        total = _each(e, sweep, low, high)
-    return _with_inits(e, sweep, total)
+        total = combine_each(e, sweep, low, high)
+    return with_inits(e, sweep, total)
 
 
-def _each(e: ValueEmitter, sweep: Sequence[Instruction], x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
+def combine_each(
+    e: ValueEmitter, sweep: Sequence[Instruction], x: Sequence[Value], y: Sequence[Value]
+) -> list[Value]:
+    """Two sets of accumulators of all reductions of a sweep made one."""
     merged: list[Value] = []
     for reduction in sweep:
         count = len(reduction.operands) // 2
@@ -339,7 +342,7 @@ def _combine(e: ValueEmitter, reduction: Instruction, x: Sequence[Value], y: Seq
     return e.combine(reduction.op.to_apply, x, y, reduction.operands[0].tensor_type.element)
 
 
-def _neutral(e: ValueEmitter, reduction: Instruction) -> list[Value]:
+def neutral(e: ValueEmitter, reduction: Instruction) -> list[Value]:
     """What accumulators start from: the combiner's identity, or the initial values of a combiner without a name."""
     assert isinstance(reduction.op, Reduce)
     opcode = simple_combiner(reduction.op.to_apply)
@@ -349,7 +352,7 @@ def _neutral(e: ValueEmitter, reduction: Instruction) -> list[Value]:
     return [e.literal(identity_of(opcode, element).astype(storage.compute_element(element).dtype), element)]
 
 
-def _with_inits(e: ValueEmitter, sweep: Sequence[Instruction], total: Sequence[Value]) -> list[list[Value]]:
+def with_inits(e: ValueEmitter, sweep: Sequence[Instruction], total: Sequence[Value]) -> list[list[Value]]:
     """Initial values joined in, and each result rounded to its type."""
     results: list[list[Value]] = []
     done = 0
@@ -491,7 +494,7 @@ def _combining_kernel(
         start = [b.load(buffer, e.position(row * chunks)) for buffer in buffers]
         with b.loop(1, chunks, carry=start) as loop, e.scope():
             at = b.add(e.position(row * chunks), loop.index)
-            loop.yield_(*_each(e, sweep, loop.carried, [b.load(buffer, at) for buffer in buffers]))
+            loop.yield_(*combine_each(e, sweep, loop.carried, [b.load(buffer, at) for buffer in buffers]))
         total = list(loop.results)
         done = 0
         for reduction in sweep:
@@ -500,7 +503,7 @@ def _combining_kernel(
             done += count
             kinds = [o.tensor_type.element for o in reduction.operands[:count]]
             rounded = [storage.round_to(b, v, kind) for v, kind in zip(values, kinds, strict=True)]
-            _settle(e, rows, row, reduction, rounded)
+            settle(e, rows, row, reduction, rounded)
         for root in rows.cluster.roots:
             _store_reduced(rows, frame, row, root)
     return b.finish(), (*frame.arguments, *(Temporary(k) for k in range(len(types))))

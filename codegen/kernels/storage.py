@@ -38,6 +38,10 @@ from onnxla.hlo.types import (
 )
 
 
+WORD = U32
+"""The type in which narrower values travel between threads."""
+
+
 @dataclass(frozen=True)
 class _SmallFloat:
     """A float of at most 8 bits: mantissa bits, exponent bias, and what its top codes mean."""

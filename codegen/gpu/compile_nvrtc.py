@@ -1,0 +1,63 @@
+"""CUDA C++ to PTX and machine code with NVRTC. Needs no GPU and no driver."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from onnxla.errors import DeviceError, InternalError
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """What NVRTC made of one source: PTX text, the machine code of one architecture, and the compiler's log."""
+
+    ptx: str
+    cubin: bytes
+    log: str
+    """Registers, shared memory and spills as ptxas reports them, and warnings."""
+
+
+def compile_cuda(source: str, architecture: str = "sm_80") -> CompiledKernel:
+    """Compile for one architecture such as `sm_90`.
+
+    Raises DeviceError where NVRTC is missing or does not know the architecture, and InternalError with
+    NVRTC's log where it refuses the source.
+    """
+    nvrtc = _nvrtc()
+    program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    try:
+        options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"--ptxas-options=-v"]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+            raise DeviceError(f"NVRTC does not compile for {architecture}: {log}")
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise InternalError(f"NVRTC refused a kernel ({status.name}):\n{log}\n{source}")
+        ptx = _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        size = _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
+        cubin = b" " * size
+        _checked(nvrtc, nvrtc.nvrtcGetCUBIN(program, cubin))
+        return CompiledKernel(ptx, cubin, log)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        raise DeviceError(f"NVRTC is missing ({error}); install it with `pip install onnxla[cuda]`") from error
+    return nvrtc
+
+
+def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
+    if result[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise InternalError(f"NVRTC failed: {result[0].name}")
+    return result[1] if len(result) > 1 else None
+
+
+def _text(nvrtc: Any, program: Any, size_of: Any, read: Any) -> str:
+    buffer = b" " * _checked(nvrtc, size_of(program))
+    _checked(nvrtc, read(program, buffer))
+    return buffer.rstrip(b"\0 ").decode()

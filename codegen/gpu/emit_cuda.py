@@ -1,0 +1,287 @@
+"""Print a kernel as one CUDA C++ function that needs no header.
+
+A task is a block: `blockIdx.x` is the task, `threadIdx.x` the thread. Operations print in SSA form,
+one variable each. Positions are 32 bits where every buffer is small enough.
+"""
+
+import math
+import struct
+from collections.abc import Callable
+
+from onnxla.codegen.kernels.ir import INDEX, Block, Buffer, For, If, Kernel, Value
+from onnxla.codegen.kernels.verifier import verify_kernel
+from onnxla.errors import InternalError
+from onnxla.hlo.types import F16, F32, F64, PRED, ElementType, Kind
+
+_COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|", "xor": "^"}
+
+
+def emit_cuda(kernel: Kernel, symbol: str) -> str:
+    """`extern "C" __global__ void symbol(...)`, a parameter for each buffer.
+
+    Raises InternalError for a kernel that is ill-formed or has vectors, which GPU schedules do not make.
+    """
+    verify_kernel(kernel)
+    return _Printer(kernel, symbol).text()
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, symbol: str) -> None:
+        self.kernel = kernel
+        self.symbol = symbol
+        self.lines: list[str] = []
+        self.names: dict[Value, str] = {}
+        largest = max((b.size for b in (*kernel.parameters, *kernel.scratch)), default=0)
+        self.index = "int" if max(largest, kernel.tasks * kernel.threads) < 1 << 30 else "long long"
+
+    def text(self) -> str:
+        parameters = ", ".join(
+            f"{'const ' if b.role == 'input' else ''}{self.memory(b.element)}* {b.name}"
+            for b in self.kernel.parameters
+        )
+        head = f'extern "C" __global__ void __launch_bounds__({self.kernel.threads}) {self.symbol}({parameters}) {{'
+        self.lines.append(head)
+        for buffer in self.kernel.scratch:
+            place = "__shared__ " if buffer.role == "shared" else ""
+            self.lines.append(f"  {place}{self.memory(buffer.element)} {buffer.name}[{max(buffer.size, 1)}];")
+        self.lines.append(f"  const {self.index} task = blockIdx.x;")
+        self.names[self.kernel.task] = "task"
+        self.block(self.kernel.body, "  ")
+        return "\n".join([*self.lines, "}"]) + "\n"
+
+    # Types and names
+
+    def scalar(self, element: ElementType) -> str:
+        if element is INDEX:
+            return self.index
+        if element in (F32, F64):
+            return "float" if element is F32 else "double"
+        if element is PRED:
+            return "bool"
+        if element is F16:
+            return "unsigned short"
+        names = {8: "char", 16: "short", 32: "int", 64: "long long"}
+        if element.kind in (Kind.SIGNED, Kind.UNSIGNED) and element.bits in names:
+            return f"{'signed' if element.is_signed else 'unsigned'} {names[element.bits]}"
+        raise InternalError(f"{element} is not a type of the kernel IR")
+
+    def memory(self, element: ElementType) -> str:
+        return "unsigned char" if element is PRED else self.scalar(element)
+
+    def ref(self, value: Value) -> str:
+        return self.constant(value) if value.is_constant else self.names[value]
+
+    def constant(self, value: Value) -> str:
+        number, element = value.attributes[0], value.element
+        if element is PRED:
+            return "true" if number else "false"
+        if element in (F32, F64):
+            return _float(number, element)
+        if element is INDEX:
+            return str(number)
+        if element.bits == 64:
+            suffix = "ll" if element.is_signed else "ull"
+            return f"(-{(1 << 63) - 1}ll - 1)" if number == -(1 << 63) else f"{number}{suffix}"
+        return f"({self.scalar(element)}){number}{'' if element.is_signed else 'u'}"
+
+    def define(self, op: Value, expression: str, indent: str) -> None:
+        name = f"v{len(self.names)}"
+        self.names[op] = name
+        self.lines.append(f"{indent}const {self.scalar(op.element)} {name} = {expression};")
+
+    # Structure
+
+    def block(self, block: Block, indent: str) -> None:
+        for op in block.ops:
+            if isinstance(op, For):
+                self.loop(op, indent)
+            elif isinstance(op, If):
+                self.branch(op, indent)
+            elif op.opcode == "store":
+                self.store(op, indent)
+            elif op.opcode == "barrier":
+                self.lines.append(f"{indent}__syncthreads();")
+            elif op.opcode != "prefetch":
+                if op.lanes != 1:
+                    raise InternalError(f"kernel {self.kernel.name}: {op} is a vector, which CUDA code has none of")
+                self.define(op, self.expression(op), indent)
+
+    def loop(self, op: For, indent: str) -> None:
+        lower, upper, *inits = op.operands
+        for result, init in zip(op.results, inits, strict=True):
+            self.names[result] = f"r{len(self.names)}"
+            self.lines.append(f"{indent}{self.scalar(result.element)} {self.names[result]} = {self.ref(init)};")
+        counter, *carried = op.body.parameters
+        for value, result in zip(carried, op.results, strict=True):
+            self.names[value] = self.names[result]
+        i = self.names[counter] = f"i{len(self.names)}"
+        self.lines.append(
+            f"{indent}for ({self.index} {i} = {self.ref(lower)}; {i} < {self.ref(upper)}; {i} += {op.step}) {{"
+        )
+        self.block(op.body, indent + "  ")
+        self.assign(op.results, op.body.results, indent + "  ")
+        self.lines.append(f"{indent}}}")
+
+    def branch(self, op: If, indent: str) -> None:
+        for result in op.results:
+            self.names[result] = f"r{len(self.names)}"
+            self.lines.append(f"{indent}{self.scalar(result.element)} {self.names[result]};")
+        self.lines.append(f"{indent}if ({self.ref(op.operands[0])}) {{")
+        self.block(op.then, indent + "  ")
+        self.assign(op.results, op.then.results, indent + "  ")
+        if op.otherwise.ops or op.results:
+            self.lines.append(f"{indent}}} else {{")
+            self.block(op.otherwise, indent + "  ")
+            self.assign(op.results, op.otherwise.results, indent + "  ")
+        self.lines.append(f"{indent}}}")
+
+    def assign(self, targets: list[Value], values: tuple[Value, ...], indent: str) -> None:
+        """All at once: a value may be another target's old one."""
+        changes = [(t, v) for t, v in zip(targets, values, strict=True) if self.names[t] != self.ref(v)]
+        if len(changes) > 1:
+            for k, (t, v) in enumerate(changes):
+                self.lines.append(f"{indent}const {self.scalar(t.element)} n{k}_ = {self.ref(v)};")
+            self.lines += [f"{indent}{self.names[t]} = n{k}_;" for k, (t, _) in enumerate(changes)]
+        else:
+            self.lines += [f"{indent}{self.names[t]} = {self.ref(v)};" for t, v in changes]
+
+    def place(self, buffer: Buffer, index: Value) -> str:
+        return f"{buffer.name}[{self.ref(index)}]"
+
+    def store(self, op: Value, indent: str) -> None:
+        index, value = op.operands[:2]
+        self.lines.append(f"{indent}{self.place(op.attributes[0], index)} = {self.ref(value)};")
+
+    # Operations
+
+    def expression(self, op: Value) -> str:
+        special = _SPECIAL.get(op.opcode)
+        if special:
+            return special(self, op)
+        operands = [self.ref(o) for o in op.operands]
+        element = op.element
+        if op.opcode in ("min", "max"):
+            order = "<" if op.opcode == "min" else ">"
+            return f"{operands[0]} {order} {operands[1]} ? {operands[0]} : {operands[1]}"
+        if op.opcode == "rem" and element.is_float:
+            return f"fmod{_f(element)}({', '.join(operands)})"
+        if op.opcode in _INFIX:
+            # signed overflow wraps in the IR but not in C++
+            if element.is_integer and element.is_signed and element is not INDEX and op.opcode in ("add", "sub", "mul"):
+                wide = self.scalar(element).replace("signed", "unsigned")
+                return f"({self.scalar(element)})(({wide}){operands[0]} {_INFIX[op.opcode]} ({wide}){operands[1]})"
+            return f"{operands[0]} {_INFIX[op.opcode]} {operands[1]}"
+        if op.opcode in ("shl", "shr"):
+            sign = "<<" if op.opcode == "shl" else ">>"
+            return f"({self.scalar(element)})({operands[0]} {sign} {operands[1]})"
+        if op.opcode == "cmp":
+            return f"{operands[0]} {_COMPARISONS[op.attributes[0]]} {operands[1]}"
+        if op.opcode == "select":
+            return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+        if op.opcode == "fma":
+            return f"__fma{'f' if element is F32 else ''}_rn({', '.join(operands)})"
+        raise InternalError(f"kernel {self.kernel.name}: CUDA C++ has no {op.opcode}")
+
+    def load(self, op: Value) -> str:
+        return self.place(op.attributes[0], op.operands[0])
+
+    def convert(self, op: Value) -> str:
+        (x,) = op.operands
+        source, target, text = x.element, op.element, self.ref(x)
+        if target is PRED:
+            return f"{text} != 0"
+        if target is F16:
+            return self.assembly("cvt.rn.f16.f32 %0, %1;", "h", op, "f", x)
+        if source is F16:
+            return self.assembly("cvt.f32.f16 %0, %1;", "f", op, "h", x)
+        if source.is_float and target.is_integer:
+            return self.saturating(op)
+        return f"({self.scalar(target)}){text}"
+
+    def saturating(self, op: Value) -> str:
+        """Float to integer as the hardware does it: truncated, saturated, NaN to 0."""
+        (x,) = op.operands
+        bits = max(op.element.bits, 32)
+        sign = "s" if op.element.is_signed else "u"
+        form = f"{sign}{bits}"
+        constraint = "r" if bits == 32 else "l"
+        floating = "f" if x.element is F32 else "d"
+        wide = self.assembly(f"cvt.rzi.{form}.f{x.element.bits} %0, %1;", constraint, op, floating, x)
+        if x.element is F64 or op.element.bits >= 32 or bits == 64:
+            guard = f"({self.ref(x)} != {self.ref(x)}) ? 0 : "
+            return f"({self.scalar(op.element)})({guard}{wide})"
+        return f"({self.scalar(op.element)}){wide}"
+
+    def assembly(
+        self, text: str, out: str, op: Value, constraint: str, x: Value
+    ) -> str:
+        """The result of one PTX instruction, through a statement before the expression."""
+        kinds = {"h": "unsigned short", "f": "float", "d": "double"}
+        kinds |= {"r": f"{'signed' if op.element.is_signed else 'unsigned'} int"}
+        kinds |= {"l": f"{'signed' if op.element.is_signed else 'unsigned'} long long"}
+        name = f"a{len(self.lines)}_"
+        self.lines.append(
+            f'  {kinds[out]} {name}; asm("{text}" : "={out}"({name}) : "{constraint}"({self.ref(x)}));'
+        )
+        return name
+
+    def bitcast(self, op: Value) -> str:
+        (x,) = op.operands
+        kinds = (x.element, op.element)
+        text = self.ref(x)
+        if kinds[0] is F32:
+            return f"({self.scalar(op.element)})__float_as_int({text})"
+        if kinds[1] is F32:
+            return f"__int_as_float((int){text})"
+        if kinds[0] is F64:
+            return f"({self.scalar(op.element)})__double_as_longlong({text})"
+        if kinds[1] is F64:
+            return f"__longlong_as_double((long long){text})"
+        return f"({self.scalar(op.element)}){text}"
+
+    def unary(self, op: Value) -> str:
+        text, element = self.ref(op.operands[0]), op.element
+        if op.opcode == "neg":
+            return f"-{text}"
+        if op.opcode == "not":
+            return f"!{text}" if element is PRED else f"({self.scalar(element)})~{text}"
+        if op.opcode in ("popcnt", "clz"):
+            long = "ll" if element.bits == 64 else ""
+            name = "__popc" if op.opcode == "popcnt" else "__clz"
+            unsigned = self.scalar(element).replace("signed", "unsigned") if element.is_signed else self.scalar(element)
+            surplus = f" - {32 - element.bits}" if op.opcode == "clz" and element.bits < 32 else ""
+            return f"({self.scalar(element)})({name}{long}(({unsigned}){text}){surplus})"
+        if op.opcode == "abs" and not element.is_float:
+            return f"({self.scalar(element)})({text} < 0 ? -{text} : {text})"
+        names = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint"}
+        if op.opcode == "sqrt":
+            return f"__{'f' if element is F32 else 'd'}sqrt_rn({text})"
+        return f"{names[op.opcode]}{_f(element)}({text})"
+
+    def shuffle_xor(self, op: Value) -> str:
+        return f"__shfl_xor_sync(0xffffffffu, {self.ref(op.operands[0])}, {op.attributes[0]})"
+
+
+def _f(element: ElementType) -> str:
+    return "f" if element is F32 else ""
+
+
+def _float(number: float, element: ElementType) -> str:
+    if math.isfinite(number):
+        return f"{float(number).hex()}{_f(element)}"
+    if element is F32:
+        (bits,) = struct.unpack("<I", struct.pack("<f", number))
+        return f"__int_as_float(0x{bits:08x})"
+    (wide,) = struct.unpack("<Q", struct.pack("<d", number))
+    return f"__longlong_as_double(0x{wide:016x}ll)"
+
+
+_SPECIAL: dict[str, Callable[[_Printer, Value], str]] = {
+    "load": _Printer.load,
+    "convert": _Printer.convert,
+    "bitcast": _Printer.bitcast,
+    "shuffle_xor": _Printer.shuffle_xor,
+    "thread": lambda printer, op: f"({printer.index})threadIdx.x",
+    **dict.fromkeys(("neg", "not", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "popcnt", "clz"), _Printer.unary),
+}
