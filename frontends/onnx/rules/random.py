@@ -1,7 +1,8 @@
 """Random numbers: the same ones in every run, made by the counter-based generator Threefry from a seed.
 
 The attribute `seed` decides them. Without one the seed comes from the node's name, so that two nodes
-differ and compiling the model again changes nothing.
+differ and compiling the model again changes nothing. The generator is written in elementwise
+operations (Salmon and others 2011, Threefry 2x32 with 20 rounds), which fold or fuse like any others.
 """
 
 import math
@@ -18,26 +19,49 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, F64, S32, U32, U64, ElementType, TensorType
 
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
 EXPONENT_OF_ONE = {F32: 0x3F800000, F64: 0x3FF0000000000000}
 
 
-def _state(node: NodeView, b: Builder, stream: int) -> Instruction:
-    """The generator's state u64[2] for the node's seed and the number of a stream."""
+def _keys(node: NodeView, stream: int) -> tuple[int, int]:
+    """The generator's key for the node's seed, and the number of a stream of its own."""
     seed = node.float("seed", None)
-    key = zlib.crc32(node.source.name.encode() if seed is None else np.float32(seed).tobytes())
-    return b.constant(np.array([key, stream], np.uint64))
+    return zlib.crc32(node.source.name.encode() if seed is None else np.float32(seed).tobytes()), stream
+
+
+def threefry(b: Builder, keys: tuple[int, int], count: int) -> tuple[Instruction, Instruction]:
+    """Two random words u32 [count] for each of the counters 0, 1, ..."""
+    schedule = (*keys, keys[0] ^ keys[1] ^ PARITY)
+    first = b.iota(TensorType(U32, (count,)), 0)
+
+    def plus(x: Instruction, number: int) -> Instruction:
+        return b.add(x, b.full_like(x, number % (1 << 32)))
+
+    first, second = plus(first, schedule[0]), b.full_like(first, schedule[1])
+    for group in range(5):
+        for distance in ROTATIONS[group % 2]:
+            first = b.add(first, second)
+            left = b.binary("shift-left", second, b.full_like(second, distance))
+            right = b.binary("shift-right-logical", second, b.full_like(second, 32 - distance))
+            second = b.xor(b.or_(left, right), first)
+        first = plus(first, schedule[(group + 1) % 3])
+        second = plus(second, schedule[(group + 2) % 3] + group + 1)
+    return first, second
 
 
 def uniform(node: NodeView, b: Builder, shape: Sequence[int], element: ElementType, stream: int = 0) -> Instruction:
     """Numbers from 0 (included) to 1 (excluded), f32 or f64: random mantissas of numbers in [1, 2), minus 1."""
-    word, mantissa = (U64, 52) if element is F64 else (U32, 23)
-    count = math.prod(shape)
-    generated = b.rng_bit_generator(_state(node, b, stream), TensorType(word, (count,)))
-    bits = b.reshape(b.get_tuple_element(generated, 1), shape)
-    fraction = b.binary("shift-right-logical", bits, b.full_like(bits, word.bits - mantissa))
+    bits, other = threefry(b, _keys(node, stream), math.prod(shape))
+    mantissa = 23
+    if element is F64:
+        wide = b.convert(bits, U64)
+        bits, mantissa = b.or_(b.binary("shift-left", wide, b.full_like(wide, 32)), b.convert(other, U64)), 52
+    width = bits.tensor_type.element.bits
+    fraction = b.binary("shift-right-logical", bits, b.full_like(bits, width - mantissa))
     number = b.or_(fraction, b.full_like(bits, EXPONENT_OF_ONE[element]))
-    ones = b.bitcast_convert(number, TensorType(element, tuple(shape)))
-    return b.subtract(ones, b.full_like(ones, 1))
+    ones = b.bitcast_convert(number, number.tensor_type.with_element(element))
+    return b.reshape(b.subtract(ones, b.full_like(ones, 1)), shape)
 
 
 def normal(node: NodeView, b: Builder, shape: Sequence[int], element: ElementType) -> Instruction:
