@@ -18,6 +18,7 @@ from onnxla.hlo.ops.reduction import Reduce, ReduceWindow
 from onnxla.hlo.ops.shape import Broadcast, Concatenate, Pad, Reshape, Reverse, Slice, Transpose
 from onnxla.hlo.ops.structural import Constant, Iota
 from onnxla.hlo.types import Shape, TensorType
+from onnxla.passes.reshape_groups import reshape_groups
 
 
 def sink(instruction: Instruction, moving: set[Instruction]) -> Instruction | None:
@@ -248,35 +249,6 @@ def _reshape(instruction: Instruction, order: Shape, moving: set[Instruction]) -
     b = Builder(source=instruction.source)
     reshaped = b.reshape(source, [instruction.shape[d] for d in places])
     return b.transpose(reshaped, inverse(tuple(places)))
-
-
-def reshape_groups(before: Shape, after: Shape) -> list[tuple[Shape, Shape]] | None:
-    """The smallest runs of dimensions of `before` and `after` that hold the same elements, in order.
-
-    The reshape happens within each run. None for tensors without elements.
-    """
-    if 0 in before:
-        return None
-    groups: list[tuple[Shape, Shape]] = []
-    i = j = 0
-    while i < len(before) or j < len(after):
-        inside, outside = [], []
-        left = right = 1
-        if i < len(before):
-            inside, left, i = [i], before[i], i + 1
-        if j < len(after) and (left != 1 or not inside):
-            outside, right, j = [j], after[j], j + 1
-        elif j < len(after) and after[j] == 1:
-            outside, j = [j], j + 1
-        while left != right:
-            if left < right:
-                inside.append(i)
-                left, i = left * before[i], i + 1
-            else:
-                outside.append(j)
-                right, j = right * after[j], j + 1
-        groups.append((tuple(inside), tuple(outside)))
-    return groups
 
 
 _RULES: dict[type[Op], Rule] = {

@@ -7,7 +7,7 @@ import numpy as np
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
-from onnxla.hlo.ops.shape import Broadcast, Pad, Transpose
+from onnxla.hlo.ops.shape import Broadcast, Pad, Slice, Transpose
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import F32, F64, Array, Shape
 from onnxla.passes.pattern import any_of, splat_value
@@ -44,6 +44,39 @@ def dot_of_transpose(b: Builder, root: Instruction) -> Replacement:
 
 def _ascending(numbers: list[int]) -> bool:
     return numbers == sorted(numbers)
+
+
+@rule(any_of("dot"))
+def dot_without_ones(b: Builder, root: Instruction) -> Replacement:
+    """Batch and contracting dimensions of size 1 say nothing: without them transposes meet the dot."""
+    op, (lhs, rhs) = root.op, root.operands
+    assert isinstance(op, Dot)
+    batch = [k for k, d in enumerate(op.lhs_batch) if lhs.shape[d] == 1]
+    contracting = [k for k, d in enumerate(op.lhs_contracting) if lhs.shape[d] == 1]
+    if len(contracting) == len(op.lhs_contracting):
+        contracting = contracting[1:]
+    if not batch and not contracting:
+        return NoMatch("no ones")
+    left = _squeezed(b, lhs, [*(op.lhs_batch[k] for k in batch), *(op.lhs_contracting[k] for k in contracting)])
+    right = _squeezed(b, rhs, [*(op.rhs_batch[k] for k in batch), *(op.rhs_contracting[k] for k in contracting)])
+    narrow = Dot(
+        _renumbered(op.lhs_batch, batch, left[1]),
+        _renumbered(op.rhs_batch, batch, right[1]),
+        _renumbered(op.lhs_contracting, contracting, left[1]),
+        _renumbered(op.rhs_contracting, contracting, right[1]),
+        op.element,
+    )
+    return b.reshape(b.emit(narrow, left[0], right[0]), root.shape)
+
+
+def _squeezed(b: Builder, operand: Instruction, dropped: list[int]) -> tuple[Instruction, list[int]]:
+    """`operand` without the dimensions `dropped`, and the dimensions that are left."""
+    kept = [d for d in range(len(operand.shape)) if d not in dropped]
+    return b.reshape(operand, [operand.shape[d] for d in kept]), kept
+
+
+def _renumbered(dimensions: Shape, dropped: list[int], kept: list[int]) -> Shape:
+    return tuple(kept.index(d) for k, d in enumerate(dimensions) if k not in dropped)
 
 
 @rule(any_of("dot"))
@@ -101,6 +134,51 @@ def dot_of_vectors(b: Builder, root: Instruction) -> Replacement:
     if op.element not in (F32, F64) or not lhs.tensor_type.element is rhs.tensor_type.element is op.element:
         return NoMatch("a sum in another type")
     return b.reduce_by("add", b.multiply(lhs, rhs), op.lhs_contracting)
+
+
+@rule(any_of("slice"))
+def slice_of_dot(b: Builder, root: Instruction) -> Replacement:
+    """Slices of dot(x, W) + c along its columns are dots with slices of W and c: nothing is cut apart at run time.
+
+    For a constant W, when every user is such a slice, and with enough rows that smaller dots are as good.
+    """
+    op, (source,) = root.op, root.operands
+    assert isinstance(op, Slice)
+    product = source.operands[0] if source.op.opcode == "add" else source
+    last = len(source.shape) - 1
+    if not isinstance(product.op, Dot) or not product.op.rhs_free(len(product.operands[1].shape)):
+        return NoMatch("no dot below")
+    lhs, weights = product.operands
+    shift = source.operands[1] if source is not product else None
+    if not isinstance(weights.op, Constant) or shift is not None and _per_feature(shift, last) is None:
+        return NoMatch("weights or shift are not constant")
+    slices = [u.op for u in source.users if isinstance(u.op, Slice)]
+    whole = all(_along_last(s, source.shape) for s in slices)
+    columns = sum(s.limits[last] - s.starts[last] for s in slices)
+    if len(slices) != len(source.users) or not whole or columns > source.shape[last]:
+        return NoMatch("other users, or slices that overlap")
+    if source is not product and len(product.users) != 1:
+        return NoMatch("the product itself is used")
+    if source.tensor_type.size // source.shape[last] < FEWEST_ROWS:
+        return NoMatch("too few rows")
+    feature = product.op.rhs_free(len(weights.shape))[-1]
+    if weights.shape[feature] != source.shape[last]:
+        return NoMatch("columns from several dimensions")
+    rank = len(weights.shape)
+    starts = [op.starts[last] if d == feature else 0 for d in range(rank)]
+    limits = [op.limits[last] if d == feature else n for d, n in enumerate(weights.shape)]
+    narrow = b.emit(product.op, lhs, b.slice(weights, starts, limits))
+    return narrow if shift is None else b.add(narrow, b.slice(shift, op.starts, op.limits))
+
+
+FEWEST_ROWS = 8
+"""With fewer, the weights are read once and computing is free: one dot is better than several."""
+
+
+def _along_last(op: Slice, shape: Shape) -> bool:
+    """Whether the slice takes consecutive columns, and all of the other dimensions."""
+    whole = all(s == 0 and n == size for s, n, size in zip(op.starts[:-1], op.limits[:-1], shape[:-1], strict=True))
+    return whole and all(k == 1 for k in op.strides)
 
 
 # Convolution

@@ -10,6 +10,7 @@ from onnxla.hlo.ops.shape import Broadcast, Concatenate, Pad, Reshape, Reverse, 
 from onnxla.hlo.ops.structural import Constant, Iota
 from onnxla.hlo.types import PRED, Shape, TensorType
 from onnxla.passes.pattern import any_of, elementwise_opcodes, operation, splat_value, variables
+from onnxla.passes.reshape_groups import reshape_groups
 from onnxla.passes.rewrite import NoMatch, Replacement, RuleTable
 
 SHAPE = RuleTable()
@@ -151,10 +152,18 @@ def reshape_after_arithmetic(b: Builder, root: Instruction) -> Replacement:
     for o in root.operands:
         scalar = o.shape == () != root.shape
         follows = o if scalar else _in_shape(b, o, inner)
+        if follows is None and _is_squeezed(inner, root.shape) and root.tensor_type.size > 1:
+            # the same memory with fewer dimensions; it never goes the other way
+            follows = b.reshape(o, inner)
         if follows is None:
             return NoMatch("an operand has no other shape")
         operands.append(follows)
     return b.reshape(b.emit(root.op, *operands), root.shape)
+
+
+def _is_squeezed(shape: Shape, other: Shape) -> bool:
+    """Whether `shape` is `other` with fewer dimensions of size 1."""
+    return without_ones(shape) == without_ones(other) and len(shape) < len(other)
 
 
 def _in_shape(b: Builder, operand: Instruction, shape: Shape) -> Instruction | None:
@@ -187,6 +196,30 @@ def transpose_of_broadcast(b: Builder, x: Instruction, s: Shape, p: Shape, q: Sh
     places = [q.index(d) for d in p]
     order = sorted(range(len(p)), key=places.__getitem__)
     return b.broadcast(b.transpose(x, order), root.shape, sorted(places))
+
+
+@rule(any_of(*elementwise_opcodes()))
+def transpose_after_arithmetic(b: Builder, root: Instruction) -> Replacement:
+    """op(transpose(x), c) == transpose(op(x, c)) for numbers c: transposes move towards dots, which take them in."""
+    moved = [o for o in root.operands if isinstance(o.op, Transpose) and splat_value(o) is None]
+    others = [o for o in root.operands if o not in moved]
+    if not moved or any(o.op != moved[0].op for o in moved) or moved[0].shape != root.shape:
+        return NoMatch("no common transpose")
+    if any(splat_value(o) is None for o in others):
+        return NoMatch("an operand has an order of its own")
+    source = moved[0].operands[0]
+    operands = [
+        o.operands[0] if o in moved else o if o.shape == () else b.broadcast_scalar(_number(b, o), source.shape)
+        for o in root.operands
+    ]
+    assert isinstance(moved[0].op, Transpose)
+    return b.transpose(b.emit(root.op, *operands), moved[0].op.permutation)
+
+
+def _number(b: Builder, operand: Instruction) -> Instruction:
+    value = splat_value(operand)
+    assert value is not None
+    return b.constant(value)
 
 
 @rule(transpose(reshape(x), p))
@@ -232,11 +265,40 @@ def slice_of_movement(b: Builder, root: Instruction) -> Replacement:
             rows = [(op.starts[d], op.limits[d], op.strides[d]) for d in dimensions]
             narrow = b.slice(operand, *zip(*rows, strict=True)) if rows else operand
             return b.broadcast(narrow, root.shape, dimensions)
+        case Transpose(permutation):
+            rows = {d: (op.starts[i], op.limits[i], op.strides[i]) for i, d in enumerate(permutation)}
+            narrow = b.slice(source.operands[0], *zip(*(rows[d] for d in range(len(rows))), strict=True))
+            return b.transpose(narrow, permutation)
+        case Reshape():
+            return _slice_of_reshape(b, root, op, source.operands[0])
         case Concatenate(dimension):
             return _slice_of_concatenate(b, root, op, source, dimension)
         case Pad():
             return _slice_of_pad(b, op, source)
     return NoMatch("nothing to go through")
+
+
+def _slice_of_reshape(b: Builder, root: Instruction, op: Slice, operand: Instruction) -> Replacement:
+    """A slice goes below a reshape where what it takes of each split dimension is one block."""
+    middle = root.operands[0].shape
+    groups = reshape_groups(operand.shape, middle)
+    if groups is None or not all(root.shape) or not operand.shape:
+        return NoMatch("no elements, or a scalar")
+    wanted = [(0, n, 1) for n in operand.shape]
+    for inside, outside in groups:
+        cut = [d for d in outside if root.shape[d] != middle[d]]
+        inner = [d for d in inside if operand.shape[d] != 1]
+        if not cut:
+            continue
+        first = cut[0]
+        before = math.prod(middle[d] for d in outside if d < first)
+        if len(cut) > 1 or before != 1 or len(inner) != 1:
+            return NoMatch("more than one block")
+        step = math.prod(middle[d] for d in outside if d > first)
+        if op.strides[first] != 1 and step != 1:
+            return NoMatch("blocks apart")
+        wanted[inner[0]] = (op.starts[first] * step, op.limits[first] * step, op.strides[first])
+    return b.reshape(b.slice(operand, *zip(*wanted, strict=True)), root.shape)
 
 
 def _slice_of_concatenate(b: Builder, root: Instruction, op: Slice, source: Instruction, d: int) -> Replacement:
