@@ -153,6 +153,10 @@ class Limits(_Settings):
     )
     text_bytes: int = _knob(1 << 30, int, "Longest HLO text, in bytes.", "ONNXLA_MAX_TEXT_BYTES")
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.nesting <= 200:
+            raise InputError(f"nesting={self.nesting}: choose 1 to 200, which is as deep as this compiler can follow")
+
 
 def table() -> str:
     """Every knob as a Markdown table: the page of the documentation."""
