@@ -113,6 +113,8 @@ class _Row:
                 values = [e.value(r, ix.reshape(rows.index(position), rows.full, r.shape)) for r, _ in wide]
                 for value, (_, array) in zip(values, wide, strict=True):
                     b.store(array.buffer, e.position(position), storage.encode(b, value, array.type.element))
+        if len(wide) == len(rows.cluster.roots):
+            return
         with b.if_(b.compare("EQ", thread, b.const(0))) as branch:
             with branch.then(), e.scope():
                 self.write_reduced(row, wide)

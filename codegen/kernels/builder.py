@@ -139,6 +139,8 @@ class KernelBuilder:
 
     def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
         """The vector whose lane k is lane `lanes[k]` of a and b put end to end."""
+        if a.lanes == 1:
+            return self.pack([(a, b)[k] for k in lanes])
         return self._pure("shuffle", a.type.with_lanes(len(lanes)), (a, b), tuple(lanes))
 
     def horizontal(self, opcode: str, vector: Value) -> Value:
