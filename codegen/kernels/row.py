@@ -176,7 +176,7 @@ def _emit_row(rows: Rows, frame: Frame, row: Expr, lanes: int) -> None:
     wide = [
         (root, array)
         for root, array in zip(cluster.roots, frame.outputs, strict=False)
-        if array.type.size != rows.rows or rows.columns == 1
+        if isinstance(root.type, TensorType) and (array.type.size != rows.rows or rows.columns == 1)
     ]
     if wide:
         _write_sweep(rows, frame, row, wide, lanes)

@@ -32,6 +32,8 @@ def extreme_position(
     """s32 positions without `axis`: one reduction over pairs (value, position)."""
     if x.shape[axis] == 0:
         node.shape_error(f"dimension {axis} has no elements to choose from")
+    if x.shape[axis] == 1:
+        return b.full(dropped_shape(x.shape, [axis]), 0, S32)
     element = x.tensor_type.element
     positions = b.iota(TensorType(S32, x.shape), axis)
     worst = b.constant(identity_of("maximum" if largest else "minimum", element))
