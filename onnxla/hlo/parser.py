@@ -1,7 +1,7 @@
 """HLO text to a module: our own dumps, and the text that XLA and JAX print.
 
 Names may have their `%` or not, operands their types or not. What cannot change the result
-(sharding, schedules, tilings inside a layout, ...) is skipped; what could and is not understood is
+(sharding, schedules, layouts, ...) is skipped; what could and is not understood is
 an error. Any text at all gives a module or an HloError with line and column, within `Limits`.
 """
 
@@ -126,21 +126,9 @@ class _Parser:
     def header(self) -> None:
         while self.reader.take(","):
             start = self.reader.at
-            name, value = self.attribute()
+            name, _ = self.attribute()
             if name not in _HARMLESS:
                 self.reader.fail(f"unknown attribute {name} of the module", start)
-            if name == "entry_computation_layout":
-                after, self.reader.at = self.reader.at, self.reader.text.index("{", start)
-                self.entry_layout()
-                self.reader.at = after
-
-    def entry_layout(self) -> None:
-        """`{(f32[2]{0})->f32[2]{0}}`: every layout must be the row-major one."""
-        self.reader.expect("{")
-        self.types(row_major=True)
-        self.reader.expect("->")
-        self.type(row_major=True)
-        self.reader.expect("}")
 
     def keyword(self, word: str) -> bool:
         """Step over `word` where it stands alone."""
@@ -309,14 +297,14 @@ class _Parser:
 
     # Types
 
-    def type(self, depth: int = 0, row_major: bool = False) -> Type:
-        """A tensor or tuple type; with `row_major` no other layout is accepted."""
+    def type(self, depth: int = 0) -> Type:
+        """A tensor or tuple type, with or without a layout."""
         if depth > self.limits.nesting:
             self.reader.fail(
                 f"tuples nest deeper than {self.limits.nesting} (the limit `nesting`)", kind=ResourceLimitError
             )
         if self.reader.starts_with("("):
-            return TupleType(tuple(self.types(depth + 1, row_major)))
+            return TupleType(tuple(self.types(depth + 1)))
         start = self.reader.at
         element = self.reader.expect_match(_ELEMENT, "a type")[1]
         if element not in ELEMENT_TYPES:
@@ -332,19 +320,19 @@ class _Parser:
                 start,
                 ResourceLimitError,
             )
-        self.layout(shape, row_major)
+        self.layout(shape)
         return TensorType(ELEMENT_TYPES[element], shape)
 
-    def types(self, depth: int = 0, row_major: bool = False) -> list[Type]:
+    def types(self, depth: int = 0) -> list[Type]:
         self.reader.expect("(")
         found: list[Type] = []
         while not self.reader.take(")"):
             if found:
                 self.reader.expect(",", "between types")
-            found.append(self.type(depth, row_major))
+            found.append(self.type(depth))
         return found
 
-    def layout(self, shape: Shape, row_major: bool) -> None:
+    def layout(self, shape: Shape) -> None:
         """`{1,0}` or `{1,0:T(8,128)}`, where it is given; a layout does not change what a program computes."""
         start = self.reader.at
         found = self.reader.match(_LAYOUT)
@@ -354,7 +342,4 @@ class _Parser:
         order = [int(n) for n in found[1].split(",") if n]
         if sorted(order) != list(range(len(shape))):
             self.reader.fail(f"layout {found[0]} does not fit rank {len(shape)}", start)
-        wide = [d for d in order if shape[d] != 1]
-        if row_major and wide != sorted(wide, reverse=True):
-            self.reader.fail("entry parameters and results must be row-major: transpose them in the program", start)
         self.order = tuple(reversed(order))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxla.errors import SourceNode
-from onnxla.hlo.attributes import INT_IN_BRACES
+from onnxla.hlo.attributes import BOOL, INT_IN_BRACES
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import fail, require, require_tensor
-from onnxla.hlo.types import ELEMENT_TYPES, S32, Shape, TensorType, Type
+from onnxla.hlo.types import ELEMENT_TYPES, S32, Shape, TensorType, TupleType, Type
 
 
 @dataclass
@@ -67,10 +67,32 @@ def total_order_compare(form: Form) -> Instruction:
     return b.compare(lhs, rhs, direction)
 
 
+def top_k(form: Form) -> Instruction:
+    """`topk`: the first k of each row, sorted by the total order, and their places; the earlier of equals first."""
+    b, operand = Builder(source=form.source), _only_operand(form)
+    type, result = operand.tensor_type, form.type
+    if type.rank == 0 or not isinstance(result, TupleType) or not result.elements:
+        fail(f"topk takes rows and gives a pair, not {result}")
+    row = type.rank - 1
+    limits = (*type.shape[:row], *require_tensor(result.elements[0]).shape[-1:])
+    require(len(limits) == type.rank, f"topk of {type} does not give {result}")
+    direction = "GT" if BOOL.parse(form.attributes.get("largest", "true"), {}) else "LT"
+    comparator = Builder("comes_before")
+    value, place = type.with_shape(()), TensorType(S32)
+    lhs, rhs, _, _ = (comparator.parameter(scalar) for scalar in (value, value, place, place))
+    keys = _ordered_bits(comparator, lhs), _ordered_bits(comparator, rhs)
+    before = comparator.build(comparator.compare(*keys, direction))
+    both = b.sort([operand, b.iota(type.with_element(S32), row)], row, before)
+    parts = (b.slice(b.get_tuple_element(both, i), [0] * type.rank, limits) for i in range(2))
+    return b.tuple(*parts)
+
+
 def find(opcode: str, attributes: dict[str, str]) -> Callable[[Form], Instruction] | None:
     """What to make of the operation, or None where it is one of ours. Other kinds of comparison are the usual one."""
     if opcode == "compare" and attributes.pop("type", "") == "TOTALORDER":
         return total_order_compare
+    if opcode == "custom-call" and attributes.get("custom_call_target") == '"TopK"':
+        return top_k
     return FORMS.get(opcode)
 
 
@@ -97,4 +119,5 @@ FORMS: dict[str, Callable[[Form], Instruction]] = {
     "optimization-barrier": same_value,
     "bitcast": bitcast,
     "get-dimension-size": dimension_size,
+    "topk": top_k,
 }

@@ -334,9 +334,23 @@ def test_bitcast_of_another_layout_is_a_transpose() -> None:
     assert np.array_equal(module.entry.evaluate(x), x.T.reshape(-1))
 
 
-def test_an_entry_that_is_not_row_major_is_an_error() -> None:
-    text = "HloModule m, entry_computation_layout={(f32[2,3]{0,1})->f32[2,3]{1,0}}\n"
-    assert "must be row-major" in error_of(text + entry("ROOT x = f32[2,3]{0,1} parameter(0)"))
+def test_a_layout_does_not_change_a_value() -> None:
+    text = "HloModule m, entry_computation_layout={(f32[2,3]{0,1})->f32[2,3]{0,1}}\n"
+    module = parse_module(text + entry("x = f32[2,3]{0,1} parameter(0)", "ROOT n = f32[2,3]{0,1} negate(x)"))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert np.array_equal(module.entry.evaluate(x), -x)
+
+
+def test_top_k_is_a_sort() -> None:
+    module = parse_module(
+        entry(
+            "x = f32[5] parameter(0)",
+            "ROOT t = (f32[3], s32[3]) topk(x), k=3, largest=true",
+        )
+    )
+    verify(module)
+    values, places = module.entry.evaluate(np.array([1, 3, -2, 3, np.inf], np.float32))
+    assert values.tolist() == [np.inf, 3, 3] and places.tolist() == [4, 1, 3]
 
 
 def test_jax_programs_are_inputs() -> None:
