@@ -326,6 +326,28 @@ class _Printer:
         source, target = _llvm_type(x.type), _llvm_type(op.type)
         return self.ref(x) if source == target else self.fresh(f"bitcast {self.typed(x)} to {target}")
 
+    def reinterpret(self, op: Value) -> str:
+        return self.fresh(f"bitcast {self.typed(op.operands[0])} to {_llvm_type(op.type)}")
+
+    def dot_accumulate(self, op: Value) -> str:
+        """One instruction where the schedule found it: vpdpbusd for groups of four, pmaddwd for groups of two."""
+        total, a, b = op.operands
+        bits = 32 * op.lanes
+        if op.attributes[0] == 4:
+            narrow = f"<{4 * op.lanes} x i8>"
+            x = self.fresh(f"bitcast {self.typed(a)} to {narrow}")
+            y = self.fresh(f"bitcast {self.typed(b)} to {narrow}")
+            return self.fresh(
+                f"call {_llvm_type(op.type)} @llvm.x86.avx512.vpdpbusd.{bits}({self.typed(total)}, "
+                f"{narrow} {x}, {narrow} {y})"
+            )
+        narrow = f"<{2 * op.lanes} x i16>"
+        x = self.fresh(f"bitcast {self.typed(a)} to {narrow}")
+        y = self.fresh(f"bitcast {self.typed(b)} to {narrow}")
+        name = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}[bits]
+        pairs = self.fresh(f"call {_llvm_type(op.type)} @llvm.x86.{name}({narrow} {x}, {narrow} {y})")
+        return self.fresh(f"add {_llvm_type(op.type)} {self.ref(total)}, {pairs}")
+
     def splat(self, op: Value) -> str:
         (x,) = op.operands
         kind = _llvm_type(op.type)
@@ -415,6 +437,8 @@ _SPECIAL: dict[str, Callable[[_Printer, Value], str]] = {
     "convert": _Printer.convert,
     "bitcast": _Printer.bitcast,
     "splat": _Printer.splat,
+    "reinterpret": _Printer.reinterpret,
+    "dot_accumulate": _Printer.dot_accumulate,
     "step": _Printer.step,
     "extract": _Printer.extract,
     "pack": _Printer.pack,

@@ -276,6 +276,19 @@ class KernelBuilder:
         """The same bits as another type of the same width."""
         return x if x.element is element else self._pure("bitcast", x.type.with_element(element), (x,))
 
+    def reinterpret(self, x: Value, element: ElementType) -> Value:
+        """The bits of a vector as fewer, wider lanes: u8x16 as s32x4, u8x4 as a scalar s32."""
+        lanes = x.lanes * x.element.bits // element.bits
+        return self._pure("reinterpret", KernelType(element, lanes), (x,))
+
+    def dot_accumulate(self, total: Value, a: Value, b: Value, group: int) -> Value:
+        """`total` (s32) plus, in each lane, the products of the `group` narrow integers packed in `a` and `b`.
+
+        With groups of four `a` holds unsigned and `b` signed bytes; with groups of two both hold signed 16 bits.
+        """
+        total, a, b = self._together(total, a, b)
+        return self._pure("dot_accumulate", total.type, (total, a, b), (group,))
+
     # Memory
 
     def load(

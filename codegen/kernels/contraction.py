@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,12 +30,13 @@ from onnxla.codegen.kernels.loop import MOST_TASKS
 from onnxla.codegen.kernels.value import Array, Index, ValueEmitter
 from onnxla.codegen.lowering import Argument
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import ElementType, Shape
+from onnxla.hlo.types import S8, S16, S32, U8, ElementType, Shape
 from onnxla.hlo.types import Array as NumpyArray
 
 TASK_FLOPS = 400_000
 """Floating-point operations that make a task worth its dispatch."""
 
+DType: TypeAlias = "np.dtype[Any]"
 Position = Callable[[Expr, Index, Index], Index]
 """(batch, row index, depth index) -> index into the left operand."""
 
@@ -58,6 +60,8 @@ class Problem:
     element: ElementType
     """Element type of the sums."""
     result_index: Callable[[Expr, Index, Expr], Index]
+    group: int = 1
+    """Neighbours of the last depth dimension that one instruction multiplies and adds; `depth` counts groups."""
 
     @property
     def row_count(self) -> int:
@@ -103,13 +107,26 @@ def choose_tiling(rows: Shape, columns: int, fixed_distance: bool, element: Elem
     return Tiling(height, vectors, lanes, by_line)
 
 
-def pack_panels(right: NumpyArray, width: int, dtype: np.dtype) -> NumpyArray:  # type: ignore[type-arg]
-    """`right` as [batch, depth, columns] to [batch, panels, depth, width]; missing columns are zero."""
+def pack_panels(right: NumpyArray, width: int, dtype: DType, group: int = 1) -> NumpyArray:
+    """`right` as [batch, depth, columns] to [batch, panels, depth / group, width, group]; missing columns are zero."""
     batches, depth, columns = right.shape
     panels = -(-columns // width)
     padded = np.zeros((batches, depth, panels * width), dtype)
     padded[:, :, :columns] = right
-    return np.ascontiguousarray(padded.reshape(batches, depth, panels, width).transpose(0, 2, 1, 3))
+    parts = padded.reshape(batches, depth // group, group, panels, width)
+    return np.ascontiguousarray(parts.transpose(0, 3, 1, 4, 2))
+
+
+def group_of(left: ElementType, right: ElementType, result: ElementType, target: Target) -> int:
+    """How many products one instruction of the target adds up: 4 bytes, 2 halves of 16 bits, or 1."""
+    if (left, right, result) != (U8, S8, S32) or not target.is_x86:
+        return 1
+    return 4 if target.has("avx512vnni") or target.has("avxvnni") else 2
+
+
+def packed_element(result: ElementType, group: int) -> ElementType:
+    """The element type of a packed right operand."""
+    return {1: storage.compute_element(result), 2: S16, 4: S8}[group]
 
 
 @dataclass(frozen=True)
@@ -120,10 +137,14 @@ class PackedRight:
     width: int
     panel_elements: int
     batch_elements: int
+    group: int = 1
 
     def vector(self, e: ValueEmitter, batch: Expr, panel: Expr, depth: Expr, lane_offset: int, lanes: int) -> Value:
+        """A line of the panel; with groups, each lane holds one."""
         at = batch * self.batch_elements + panel * self.panel_elements + depth * self.width + lane_offset
-        return e.b.load(self.buffer, e.position(at), lanes, alignment=min(lanes * self.buffer.element.bytes, 64))
+        alignment = min(lanes * self.group * self.buffer.element.bytes, 64)
+        line = e.b.load(self.buffer, e.position(at * self.group), lanes * self.group, alignment=alignment)
+        return line if self.group == 1 else e.b.reinterpret(line, S32)
 
 
 @dataclass(frozen=True)
@@ -384,18 +405,27 @@ class _Core:
         flat: Expr, sums: Sequence[Value],
     ) -> list[Value]:
         """One depth: an outer product of a column of the left and a line of the right operand."""
-        e, b, lanes = self.e, self.b, self.tiling.lanes
+        e, lanes = self.e, self.tiling.lanes
         line = []
         for j in range(vectors):
             with e.vector(lanes, last if j == vectors - 1 else lanes):
                 line.append(self._right(batch, panel, flat, j * lanes))
         result = []
         for i, row in enumerate(rows):
-            x = e.load(self.problem.left, self.problem.left_index(batch, row, depth))
-            x = storage.convert(b, x, self.problem.left.type.element, self.problem.element)
+            x = self._left(batch, row, depth)
             for j in range(vectors):
                 result.append(self._multiply_add(x, line[j], sums[i * vectors + j]))
         return result
+
+    def _left(self, batch: Expr, row: Index, depth: Index) -> Value:
+        """One element of the left operand, or a group of neighbours packed in 32 bits."""
+        e, b, group, left = self.e, self.b, self.problem.group, self.problem.left
+        if group == 1:
+            x = e.load(left, self.problem.left_index(batch, row, depth))
+            return storage.convert(b, x, left.type.element, self.problem.element)
+        at = self.problem.left_index(batch, row, (*depth[:-1], depth[-1] * group))
+        raw = b.load(left.buffer, e.position(ix.linearize(at, left.type.shape)), group)
+        return b.reinterpret(raw if group == 4 else b.convert(raw, S16), S32)
 
     def _right(self, batch: Expr, panel: Expr, flat: Expr, offset: int) -> Value:
         value = self.right.vector(self.e, batch, panel, flat, offset, self.tiling.lanes)
@@ -404,6 +434,8 @@ class _Core:
         return value
 
     def _multiply_add(self, x: Value, y: Value, total: Value) -> Value:
+        if self.problem.group > 1:
+            return self.b.dot_accumulate(total, x, y, self.problem.group)
         if self.compute.is_float:
             return self.b.fma(x, y, total)
         return self.b.add(self.b.mul(x, y), total)

@@ -13,9 +13,9 @@ import numpy as np
 
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
-from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import (
+    DType,
     PackedRight,
     PlainRight,
     Problem,
@@ -23,7 +23,9 @@ from onnxla.codegen.kernels.contraction import (
     Shapes,
     choose_tiling,
     emit_contraction,
+    group_of,
     pack_panels,
+    packed_element,
 )
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import lower_loop, name_of
@@ -42,13 +44,14 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
     """`hero` is the convolution of the cluster; its operands are leaves. None where the loop schedule is as good."""
     op = hero.op
     assert isinstance(op, Convolution)
-    view = ConvolutionView.of(hero)
-    if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
-        return None
     number = cluster.operand_number(hero.operands[1])
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
+    group = group_of(*(o.tensor_type.element for o in hero.operands), op.element, target) if constant else 1
+    view = ConvolutionView.of(hero, group)
+    if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
+        return None
     tiling = choose_tiling(view.rows, view.columns, view.equidistant, op.element, target)
-    calls, temporaries, padded = pad_input(cluster, hero, target)
+    calls, temporaries, padded = pad_input(cluster, hero, target, view.extra_features)
     left_leaf, right_leaf = hero.operands
 
     def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
@@ -62,19 +65,20 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
             assert isinstance(found, Array)
             left = found
         problem = Problem(
-            view.groups, view.rows, view.columns, view.depth, left, view.left_index, op.element, view.result_index
+            view.groups, view.rows, view.columns, view.depth, left, view.left_index, op.element, view.result_index,
+            view.group,
         )
         if not constant:
             array = frame.emitter.leaves[right_leaf]
             assert isinstance(array, Array)
             return frame, problem, PlainRight(array, view.right_index, tiling.width)
-        compute = storage.compute_element(op.element)
+        element = packed_element(op.element, view.group)
         panels = -(-view.columns // tiling.width)
-        depth = math.prod(view.depth)
-        buffer = frame.b.parameter("packed", compute, view.groups * panels * depth * tiling.width, "input", 64)
-        packing = f"convolution {op.dimensions} groups={view.groups} x{tiling.width} {compute}"
-        frame.arguments.append(Packed(number, packing, lambda a: view.pack(a, tiling.width, compute.dtype)))
-        return frame, problem, PackedRight(buffer, tiling.width, depth * tiling.width, panels * depth * tiling.width)
+        panel = math.prod(view.depth) * tiling.width
+        buffer = frame.b.parameter("packed", element, view.groups * panels * panel * view.group, "input", 64)
+        packing = f"convolution {op.dimensions} groups={view.groups} x{tiling.width} {element}/{view.group}"
+        frame.arguments.append(Packed(number, packing, lambda a: view.pack(a, tiling.width, element.dtype)))
+        return frame, problem, PackedRight(buffer, tiling.width, panel, panels * panel, view.group)
 
     shapes = Shapes(view.groups, view.rows, view.columns, view.depth)
     kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
@@ -82,15 +86,16 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
 
 
 def pad_input(
-    cluster: Cluster, hero: Instruction, target: Target
+    cluster: Cluster, hero: Instruction, target: Target, extra_features: int = 0
 ) -> tuple[tuple[KernelCall, ...], tuple[int, ...], TensorType]:
-    """A call that copies the input into temporary 0 with its padding and dilation, if it needs any; the copy's type."""
+    """A call that copies the input into temporary 0, if it needs padding, dilation or more features; the copy's type."""
     op = hero.op
     assert isinstance(op, Convolution)
     lhs = hero.operands[0].tensor_type
     low, high, interior = [0] * lhs.rank, [0] * lhs.rank, [0] * lhs.rank
     for dimension, w in zip(op.dimensions.input_spatial, op.window.dimensions, strict=True):
         low[dimension], high[dimension], interior[dimension] = w.pad_low, w.pad_high, w.base_dilation - 1
+    high[op.dimensions.input_feature] = extra_features
     if not any(low) and not any(high) and not any(interior):
         return (), (), lhs
     source = Instruction(Parameter(0, lhs))
@@ -118,9 +123,18 @@ class ConvolutionView:
     """Kernel positions and input features of one group; the last kernel dimension and the features may be merged."""
     merged: bool
     equidistant: bool
+    group: int
+    """Neighbouring features that one instruction multiplies and adds; `depth` counts groups."""
+    features: int
+    """Input features of one group of the convolution, rounded up to whole groups of neighbours."""
+
+    @property
+    def extra_features(self) -> int:
+        """Features of zeros that the input needs after its own."""
+        return self.features - self.kernel.shape[self.op.dimensions.kernel_input_feature]
 
     @staticmethod
-    def of(hero: Instruction) -> "ConvolutionView":
+    def of(hero: Instruction, group: int) -> "ConvolutionView":
         op = hero.op
         assert isinstance(op, Convolution)
         dims, kernel = op.dimensions, hero.operands[1].tensor_type
@@ -130,8 +144,11 @@ class ConvolutionView:
         window = tuple(w.size for w in op.window.dimensions)
         rank = len(window) + 2
         channels_last = rank > 2 and dims.input_feature == rank - 1 and dims.input_spatial[-1] == rank - 2
+        if not channels_last or (groups > 1 and features % group):
+            group = 1
+        features = -(-features // group) * group
         merged = channels_last and op.window.dimensions[-1].window_dilation == 1 and groups == 1
-        depth = (*window[:-1], window[-1] * features) if merged else (*window, features)
+        depth = (*window[:-1], window[-1] * features // group) if merged else (*window, features // group)
         plain = all(
             w.size == 1 and w.stride == 1 and not w.pad_low and not w.pad_high and w.base_dilation == 1
             for w in op.window.dimensions
@@ -139,13 +156,12 @@ class ConvolutionView:
         in_order = (dims.input_batch, *dims.input_spatial) == tuple(range(rank - 1))
         return ConvolutionView(
             op, hero.tensor_type, kernel, groups, rows, kernel.shape[dims.kernel_output_feature] // groups, depth,
-            merged, plain and in_order,
+            merged, plain and in_order, group, features,
         )
 
     def left_index(self, group: Expr, row: Index, depth: Index) -> Index:
         """Where a row's pixel reads at one depth, in the padded input."""
         dims, windows = self.op.dimensions, self.op.window.dimensions
-        features = self.kernel.shape[dims.kernel_input_feature]
         batch, *pixel = row
         places = list(depth)
         where: dict[int, Expr] = {dims.input_batch: batch}
@@ -154,7 +170,7 @@ class ConvolutionView:
             where[dims.input_feature] = places.pop()
             places.append(ix.ZERO)
         else:
-            where[dims.input_feature] = group * features + places.pop()
+            where[dims.input_feature] = group * self.features + places.pop()
         for dimension, at, place, w in zip(dims.input_spatial, pixel, places, windows, strict=True):
             where[dimension] = at * w.stride + place * w.window_dilation
         return tuple(where[d] for d in range(len(where)))
@@ -172,9 +188,11 @@ class ConvolutionView:
         where[dims.output_feature] = group * self.columns + column
         return tuple(where[d] for d in range(len(where)))
 
-    def pack(self, kernel: NumpyArray, width: int, dtype: np.dtype) -> NumpyArray:  # type: ignore[type-arg]
+    def pack(self, kernel: NumpyArray, width: int, dtype: DType) -> NumpyArray:
         """The kernel as panels, by group."""
         dims = self.op.dimensions
         order = (dims.kernel_output_feature, *dims.kernel_spatial, dims.kernel_input_feature)
-        flat = kernel.transpose(order).reshape(self.groups, self.columns, -1)
-        return pack_panels(flat.transpose(0, 2, 1), width, dtype)
+        turned = kernel.transpose(order)
+        turned = np.pad(turned, [(0, 0)] * (turned.ndim - 1) + [(0, self.extra_features)])
+        flat = turned.reshape(self.groups, self.columns, -1)
+        return pack_panels(flat.transpose(0, 2, 1), width, dtype, self.group)

@@ -6,13 +6,11 @@ when its columns are consecutive; else it is first copied with the columns inner
 
 import math
 
-import numpy as np
-
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
-from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import (
+    DType,
     PackedRight,
     PlainRight,
     Problem,
@@ -20,7 +18,9 @@ from onnxla.codegen.kernels.contraction import (
     Shapes,
     choose_tiling,
     emit_contraction,
+    group_of,
     pack_panels,
+    packed_element,
 )
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import lower_loop, name_of
@@ -43,10 +43,14 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
     right_leaf = hero.operands[1]
     number = cluster.operand_number(right_leaf)
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
+    group = group_of(lhs.element, rhs.element, op.element, target) if constant and len(dims.depth) == 1 else 1
     tiling = choose_tiling(dims.rows, dims.columns, dims.rows_equidistant, op.element, target)
+    if dims.depth[-1:] and dims.depth[-1] % group:
+        group = 1
     calls: list[KernelCall] = []
     temporaries: list[int] = []
     arranged = rhs
+    depths = (*dims.depth[:-1], dims.depth[-1] // group) if dims.depth else (1,)
     if not constant and not dims.columns_innermost:
         arranged = TensorType(rhs.element, tuple(rhs.shape[d] for d in dims.right_order))
         source = Instruction(Parameter(0, rhs))
@@ -61,16 +65,17 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         left = frame.emitter.leaves[hero.operands[0]]
         assert isinstance(left, Array)
         problem = Problem(
-            dims.batches, dims.rows, dims.columns, dims.depth, left, dims.left_index, op.element, dims.result_index
+            dims.batches, dims.rows, dims.columns, depths, left, dims.left_index, op.element, dims.result_index, group
         )
         if constant:
-            compute = storage.compute_element(op.element)
+            element = packed_element(op.element, group)
             panels = -(-dims.columns // tiling.width)
-            depth = math.prod(dims.depth)
-            buffer = frame.b.parameter("packed", compute, dims.batches * panels * depth * tiling.width, "input", 64)
-            packing = f"dot {op.rhs_batch} {op.rhs_contracting} x{tiling.width} {compute}"
-            frame.arguments.append(Packed(number, packing, lambda a: _pack(a, dims, tiling.width, compute.dtype)))
-            return frame, problem, PackedRight(buffer, tiling.width, depth * tiling.width, panels * depth * tiling.width)
+            panel = math.prod(depths) * tiling.width
+            size = dims.batches * panels * panel * group
+            buffer = frame.b.parameter("packed", element, size, "input", 64)
+            packing = f"dot {op.rhs_batch} {op.rhs_contracting} x{tiling.width} {element}/{group}"
+            frame.arguments.append(Packed(number, packing, lambda a: _pack(a, dims, tiling.width, element.dtype, group)))
+            return frame, problem, PackedRight(buffer, tiling.width, panel, panels * panel, group)
         if calls:
             array = frame.array("arranged", arranged, "input")
             frame.arguments.append(Temporary(0))
@@ -78,7 +83,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         array = frame.emitter.leaves[right_leaf]  # type: ignore[assignment]
         return frame, problem, PlainRight(array, dims.right_index, tiling.width)
 
-    shapes = Shapes(dims.batches, dims.rows, dims.columns, dims.depth)
+    shapes = Shapes(dims.batches, dims.rows, dims.columns, depths)
     kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
     calls.append(KernelCall(kernel, arguments))
     return Lowering(tuple(calls), tuple(temporaries))
@@ -139,6 +144,6 @@ class _Dimensions:
         return (*ix.delinearize(batch, self.batch_shape), *rows, *ix.delinearize(column, self.column_shape))
 
 
-def _pack(right: NumpyArray, dims: _Dimensions, width: int, dtype: np.dtype) -> NumpyArray:  # type: ignore[type-arg]
+def _pack(right: NumpyArray, dims: _Dimensions, width: int, dtype: DType, group: int) -> NumpyArray:
     ordered = right.transpose(dims.right_order).reshape(dims.batches, -1, dims.columns)
-    return pack_panels(ordered, width, dtype)
+    return pack_panels(ordered, width, dtype, group)
