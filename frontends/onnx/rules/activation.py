@@ -41,8 +41,8 @@ def relu(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("LeakyRelu")
 def leaky_relu(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.select(_is_negative(b, x), _scaled(b, x, node.float("alpha", 0.01)), x)
+    alpha = node.float("alpha", 0.01)
+    return _rounded_once(node, b, lambda x: b.select(_is_negative(b, x), _scaled(b, x, alpha), x))
 
 
 @onnx_op("PRelu")
@@ -62,9 +62,12 @@ def _without_leading_ones(b: Builder, value: Instruction, rank: int) -> Instruct
 
 @onnx_op("ThresholdedRelu", since=10)
 def thresholded_relu(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    above = b.compare(x, b.full_like(x, node.float("alpha", 1.0)), "GT")
-    return b.select(above, x, b.full_like(x, 0))
+    alpha = node.float("alpha", 1.0)
+
+    def of(x: Instruction) -> Instruction:
+        return b.select(b.compare(x, b.full_like(x, alpha), "GT"), x, b.full_like(x, 0))
+
+    return _rounded_once(node, b, of)
 
 
 @onnx_op("Elu")
@@ -190,7 +193,7 @@ def tanh_gelu_of(b: Builder, x: Instruction) -> Instruction:
 def shrink(node: NodeView, b: Builder) -> Instruction:
     """x + bias below -lambd, x - bias above lambd, otherwise 0. Integers compute in f64."""
     element = node.input(0).tensor_type.element
-    x = node.input(0) if element.is_float else b.convert(node.input(0), F64)
+    x = widen(b, node.input(0)) if element.is_float else b.convert(node.input(0), F64)
     threshold, bias = node.float("lambd", 0.5), b.full_like(x, node.float("bias", 0.0))
     below = b.compare(x, b.full_like(x, -threshold), "LT")
     above = b.compare(x, b.full_like(x, threshold), "GT")
