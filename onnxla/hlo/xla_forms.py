@@ -39,11 +39,14 @@ def same_value(form: Form) -> Instruction:
 def bitcast(form: Form) -> Instruction:
     """The bytes of the operand, in its layout, as a value of another type in another layout."""
     b, operand, result = Builder(source=form.source), _only_operand(form), require_tensor(form.type)
-    if operand.tensor_type.element is not result.element:
-        return b.bitcast_convert(operand, result)
     in_memory = b.transpose(operand, form.operand_orders[0])
-    reshaped = b.reshape(in_memory, [result.shape[d] for d in form.order])
-    return b.transpose(reshaped, [form.order.index(d) for d in range(result.rank)])
+    of_result = TensorType(result.element, tuple(result.shape[d] for d in form.order))
+    if operand.tensor_type.element.bits != result.element.bits:
+        moved = b.bitcast_convert(in_memory, of_result)
+    else:
+        moved = b.reshape(in_memory, of_result.shape)
+        moved = moved if moved.type == of_result else b.bitcast_convert(moved, of_result)
+    return b.transpose(moved, [form.order.index(d) for d in range(result.rank)])
 
 
 def dimension_size(form: Form) -> Instruction:

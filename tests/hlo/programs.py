@@ -166,3 +166,12 @@ PROGRAMS: dict[str, str] = {
     **{opcode: _program(lines) for opcode, lines in _LINES.items()},
 }
 """By opcode."""
+
+FOREIGN_PROGRAMS: dict[str, str] = {
+    "topk": "ENTRY m { x = f32[2,5] parameter(0) ROOT t = (f32[2,3], s32[2,3]) topk(x), k=3, largest=true }",
+    "bitcast": "ENTRY m { x = f32[2,3]{0,1} parameter(0) y = f32[3,2]{1,0} bitcast(x) ROOT z = s32[6] bitcast(y) }",
+    "copy": "ENTRY m { x = f32[2,3]{0,1} parameter(0) ROOT y = f32[2,3]{1,0} copy(x) }",
+    "get-dimension-size": "ENTRY m { x = f32[2,3] parameter(0) ROOT z = s32[] get-dimension-size(x), dimensions={1} }",
+    "total-order": "ENTRY m { x = f16[3] parameter(0) ROOT z = pred[3] compare(x, x), direction=LT, type=TOTALORDER }",
+}
+"""Programs that XLA prints and we do not."""

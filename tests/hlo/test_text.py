@@ -21,7 +21,7 @@ from onnxla.hlo.parser import parse_module, weights_from, zero_weights
 from onnxla.hlo.printer import long_constants, print_computation, print_instruction, print_module
 from onnxla.hlo.types import BF16, ELEMENT_TYPES, F32, S32, Array, ElementType, Kind, TensorType, TupleType, type_of
 from onnxla.hlo.verifier import verify
-from tests.hlo.programs import PROGRAMS
+from tests.hlo.programs import FOREIGN_PROGRAMS, PROGRAMS
 
 
 def error_of(text: str) -> str:
@@ -374,6 +374,13 @@ def test_jax_programs_are_inputs() -> None:
         assert structurally_equal(parse_module(print_module(module)), module)
 
 
+@pytest.mark.parametrize("name", FOREIGN_PROGRAMS)
+def test_what_only_xla_prints_becomes_our_own_operations(name: str) -> None:
+    module = parse_module(FOREIGN_PROGRAMS[name])
+    verify(module)
+    assert structurally_equal(parse_module(print_module(module)), module)
+
+
 # Errors
 
 
@@ -482,13 +489,14 @@ def test_a_long_chain_needs_no_deep_recursion() -> None:
     assert structurally_equal(parse_module(print_module(module)), module)
 
 
-_WORDS = sorted({word for text in PROGRAMS.values() for word in re.findall(r"%?[\w.\-]+|\S|\s", text)})
+_PROGRAMS = PROGRAMS | FOREIGN_PROGRAMS
+_WORDS = sorted({word for text in _PROGRAMS.values() for word in re.findall(r"%?[\w.\-]+|\S|\s", text)})
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.sampled_from(sorted(PROGRAMS)), st.data())
+@given(st.sampled_from(sorted(_PROGRAMS)), st.data())
 def test_mutated_programs_parse_or_raise_a_typed_error(opcode: str, data: st.DataObject) -> None:
-    words = re.findall(r"%?[\w.\-]+|\S|\s+", PROGRAMS[opcode])
+    words = re.findall(r"%?[\w.\-]+|\S|\s+", _PROGRAMS[opcode])
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(words) - 1))
         action = data.draw(st.sampled_from(["replace", "delete", "repeat", "swap"]))
