@@ -85,9 +85,7 @@ def import_for(case: Case, feeds: dict[str, Array]) -> ImportedModel:
     """With every input at run time, or all of them known where the shapes depend on one, or one is of strings."""
     try:
         return import_model(case.model, shapes={name: array.shape for name, array in feeds.items()})
-    except CompileError as error:
-        if not error.needs_constants:
-            raise
+    except CompileError:
         return import_model(case.model, constants=feeds)
 
 
