@@ -8,6 +8,7 @@ from onnxla.hlo.module import Module
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
 from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.fusion import FuseInstructions
+from onnxla.passes.integer_contractions import IntegerContractions
 from onnxla.passes.layout_assignment import AssignLayouts
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
@@ -20,6 +21,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         raise InputError(f"no passes for the target {target_kind!r}; there are cpu and gpu")
     passes: list[Pass] = [
         Simplify(options),  # first: folding then meets fewer and smaller instructions
+        IntegerContractions(),  # before folding, which would turn quantised weights into floats
         FoldConstants(options),  # what simplification left between constants, weights it scaled among it
         MergeCommonSubexpressions(),  # after folding, which makes equal constants
         Simplify(options),  # constants that folding made feed new rules

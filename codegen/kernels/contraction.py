@@ -175,7 +175,8 @@ def emit_contraction(
     emitter = _Core(cluster, hero, frame, contraction, right, tiling)
     emitter.emit(plan)
     kernel = frame.b.finish()
-    kernel.flops = 2.0 * problem.batches * math.prod(problem.rows) * problem.columns * math.prod(problem.depth)
+    size = problem.batches * math.prod(problem.rows) * problem.columns * math.prod(problem.depth)
+    kernel.flops = 2.0 * size * contraction.group
     return kernel, tuple(frame.arguments)
 
 

@@ -1,0 +1,206 @@
+"""Contractions of dequantised numbers become contractions of the integers behind them.
+
+A quantised operand is spelled out in the module: `(convert(q) - zero) * scale`, q of 8 bits. With x = (q - z) * s and
+w = v * t the sum over depth of x * w is (sum of q * v - z * sum of v) * s * t. The first sum is exact in 32-bit integers,
+the second is known while compiling, and the scales move behind. Works for floating contractions (models with
+QuantizeLinear/DequantizeLinear pairs) and for integer ones (QLinearConv, ConvInteger, MatMulInteger) alike.
+
+The left operand is made unsigned and the right one, which must be constant, signed: what the kernels multiply.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Computation, Instruction
+from onnxla.hlo.ops.contraction import Convolution, Dot
+from onnxla.hlo.ops.elementwise import Convert
+from onnxla.hlo.ops.shape import Broadcast, Reshape, Transpose
+from onnxla.hlo.ops.structural import Constant
+from onnxla.hlo.types import F32, S8, S32, U8, ElementType
+from onnxla.hlo.window import Window
+from onnxla.passes.pass_base import ComputationPass
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A value that is `(bits - zero) * scale`, of a shape of its own."""
+
+    bits: Instruction
+    """u8 or s8."""
+    zero: int
+    scale: Instruction | None
+    """f32, a scalar or a vector along `axis`; None for 1."""
+    axis: int | None = None
+
+    @staticmethod
+    def of(value: Instruction) -> "Quantized | None":
+        """How `value` is spelled as a quantised one; None where it is not."""
+        if value.op.opcode == "multiply":
+            for whole, factor in (value.operands, reversed(value.operands)):
+                scale = _scale(factor)
+                inner = Quantized.of(whole) if scale is not None else None
+                if scale is not None and inner is not None and inner.scale is None:
+                    return dataclasses.replace(inner, scale=scale[0], axis=scale[1])
+        if value.op.opcode == "subtract":
+            zero = _uniform(value.operands[1])
+            inner = Quantized.of(value.operands[0])
+            if zero is not None and inner is not None and inner.scale is None and not inner.zero:
+                return dataclasses.replace(inner, zero=zero)
+        if isinstance(value.op, Convert) and value.op.element in (S32, F32):
+            (source,) = value.operands
+            if source.tensor_type.element in (U8, S8):
+                return Quantized(source, 0, None)
+            if source.tensor_type.element is S32:
+                return Quantized.of(source)
+        if isinstance(value.op, Transpose | Reshape):
+            return Quantized._moved(value)
+        return None
+
+    @staticmethod
+    def _moved(value: Instruction) -> "Quantized | None":
+        """Through a transpose or reshape, which the integers make in place of the numbers."""
+        inner = Quantized.of(value.operands[0])
+        if inner is None or (isinstance(value.op, Reshape) and inner.axis is not None):
+            return None
+        bits = Instruction(value.op, (inner.bits,), source=value.source)
+        axis = inner.axis
+        if axis is not None and isinstance(value.op, Transpose):
+            axis = value.op.permutation.index(axis)
+        return dataclasses.replace(inner, bits=bits, axis=axis)
+
+
+def _uniform(value: Instruction) -> int | None:
+    """The integer that a constant, or the broadcast of one, is everywhere."""
+    source = value.operands[0] if isinstance(value.op, Broadcast) else value
+    if not isinstance(source.op, Constant) or source.tensor_type.size == 0:
+        return None
+    array = source.op.literal.array
+    return int(array.flat[0]) if array.size <= 1 << 16 and (array == array.flat[0]).all() else None
+
+
+def _scale(factor: Instruction) -> tuple[Instruction, int | None] | None:
+    """A broadcast scalar, or a vector broadcast along one axis, both f32."""
+    if not isinstance(factor.op, Broadcast) or factor.tensor_type.element is not F32:
+        return None
+    (source,) = factor.operands
+    if source.shape == ():
+        return source, None
+    return (source, factor.op.dimensions[0]) if len(source.shape) == 1 else None
+
+
+class IntegerContractions(ComputationPass):
+    """Compute convolutions and dots of dequantised operands in integers, and scale the sums."""
+
+    name = "integer-contractions"
+
+    def run_on(self, computation: Computation) -> bool:
+        changed = False
+        for instruction in computation.instructions():
+            if isinstance(instruction.op, Convolution | Dot):
+                replacement = _rewritten(instruction)
+                if replacement is not None:
+                    computation.replace(instruction, replacement)
+                    self.count("contractions")
+                    changed = True
+        return changed
+
+
+def _rewritten(instruction: Instruction) -> Instruction | None:
+    op = instruction.op
+    assert isinstance(op, Convolution | Dot)
+    left, right = (Quantized.of(o) for o in instruction.operands)
+    if left is None or right is None or op.element not in (F32, S32) or left.axis is not None:
+        return None
+    if not isinstance(_source(right.bits).op, Constant):
+        return None
+    b = Builder(source=instruction.source)
+    left, right = _with_element(b, left, U8, 128), _with_element(b, right, S8, -128)
+    if right.zero or not _axis_survives(op, instruction, right):
+        return None
+    if isinstance(op, Convolution):
+        sums = _convolved(b, op, left, right)
+    else:
+        sums = b.emit(dataclasses.replace(op, element=S32), left.bits, right.bits)
+    if left.zero:
+        sums = b.subtract(sums, _zero_part(b, op, left, right, sums.shape))
+    if op.element is S32:
+        return sums
+    result = b.convert(sums, F32)
+    for scale, axis in ((left.scale, None), (right.scale, _result_axis(op, instruction, right))):
+        if scale is not None:
+            spread = b.broadcast_scalar(scale, result.shape) if axis is None else b.broadcast(scale, result.shape, [axis])
+            result = b.multiply(result, spread)
+    return result
+
+
+def _source(value: Instruction) -> Instruction:
+    while isinstance(value.op, Transpose | Reshape):
+        (value,) = value.operands
+    return value
+
+
+def _with_element(b: Builder, value: Quantized, element: ElementType, shift: int) -> Quantized:
+    """The same numbers with bits of another signedness: both bits and zero move by `shift`."""
+    if value.bits.tensor_type.element is element:
+        return value
+    wide = b.convert(value.bits, S32)
+    moved = b.convert(b.add(wide, b.full_like(wide, shift)), element)
+    return dataclasses.replace(value, bits=moved, zero=value.zero + shift)
+
+
+def _axis_survives(op: Convolution | Dot, instruction: Instruction, right: Quantized) -> bool:
+    """Whether the scale of the right operand is one for each column, which the sums can be multiplied with."""
+    return right.axis is None or _result_axis(op, instruction, right) is not None
+
+
+def _result_axis(op: Convolution | Dot, instruction: Instruction, right: Quantized) -> int | None:
+    """The dimension of the result that the axis of the right operand becomes."""
+    if right.axis is None:
+        return None
+    if isinstance(op, Convolution):
+        dims = op.dimensions
+        return dims.output_feature if right.axis == dims.kernel_output_feature else None
+    lhs, rhs = (o.tensor_type for o in instruction.operands)
+    free = op.rhs_free(rhs.rank)
+    if right.axis not in free:
+        return None
+    return len(op.lhs_batch) + len(op.lhs_free(lhs.rank)) + free.index(right.axis)
+
+
+def _convolved(b: Builder, op: Convolution, left: Quantized, right: Quantized) -> Instruction:
+    """The integer convolution; padding that stands for zero is padded with the integer that means zero."""
+    bits, window = left.bits, op.window
+    if left.zero and any(w.pad_low or w.pad_high or w.base_dilation != 1 for w in window.dimensions):
+        rank = len(bits.shape)
+        low, high, between = [0] * rank, [0] * rank, [0] * rank
+        for d, w in zip(op.dimensions.input_spatial, window.dimensions, strict=True):
+            low[d], high[d], between[d] = w.pad_low, w.pad_high, w.base_dilation - 1
+        bits = b.pad(bits, b.constant(left.zero, U8), low, high, between)
+        plain = tuple(dataclasses.replace(w, pad_low=0, pad_high=0, base_dilation=1) for w in window.dimensions)
+        window = Window(plain)
+    return b.emit(dataclasses.replace(op, window=window, element=S32), bits, right.bits)
+
+
+def _zero_part(
+    b: Builder, op: Convolution | Dot, left: Quantized, right: Quantized, shape: tuple[int, ...]
+) -> Instruction:
+    """zero * (sum of the right operand over depth), in the shape of the sums; it folds to a constant."""
+    wide = b.convert(right.bits, S32)
+    if isinstance(op, Convolution):
+        dims = op.dimensions
+        total = b.reduce_by("add", wide, (*dims.kernel_spatial, dims.kernel_input_feature))
+        places = [dims.output_feature]
+    else:
+        total = b.reduce_by("add", wide, op.rhs_contracting)
+        rank = len(right.bits.shape)
+        kept = [d for d in range(rank) if d not in op.rhs_contracting]
+        free = op.rhs_free(rank)
+        first_free = len(shape) - len(free)
+        places = [op.rhs_batch.index(d) if d in op.rhs_batch else first_free + free.index(d) for d in kept]
+        order = list(np.argsort(places))
+        total, places = b.transpose(total, order), sorted(places)
+    scaled = b.multiply(total, b.full_like(total, left.zero))
+    return b.broadcast(scaled, shape, places)

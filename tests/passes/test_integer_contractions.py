@@ -1,0 +1,52 @@
+"""The integer form of a contraction has the value of the one it replaces."""
+
+import numpy as np
+import pytest
+
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction, Module
+from onnxla.hlo.types import F32, S32, Array, type_of
+from onnxla.hlo.window import ConvolutionDimensions, Window, WindowDimension
+from onnxla.passes.integer_contractions import IntegerContractions
+
+
+def dequantized(b: Builder, bits: Instruction, zero: int, scale: Array, axis: int = 0) -> Instruction:
+    wide = b.convert(bits, S32)
+    value = b.convert(b.subtract(wide, b.full_like(wide, zero)), F32)
+    dimensions = [axis] if scale.ndim else []
+    return b.multiply(value, b.broadcast(b.constant(scale), value.shape, dimensions))
+
+
+@pytest.mark.parametrize("signed_left", [False, True])
+@pytest.mark.parametrize("unsigned_right", [False, True])
+@pytest.mark.parametrize("padding", [0, 2])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_keep_their_value(signed_left: bool, unsigned_right: bool, padding: int, groups: int) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 255, (2, 4, 6, 5)).astype(np.int8 if signed_left else np.uint8)
+    w = rng.integers(0, 255, (6, 4 // groups, 3, 2)).astype(np.uint8 if unsigned_right else np.int8)
+    b = Builder()
+    left = dequantized(b, b.parameter(type_of(x)), 11, np.float32(0.25).reshape(()))
+    scales = rng.uniform(0.1, 1, 6).astype(np.float32)
+    right = dequantized(b, b.constant(w), 128 if unsigned_right else 0, scales)
+    window = Window((WindowDimension(3, 2, padding, padding), WindowDimension(2, 1, padding, 0)))
+    y = b.convolution(left, right, window, ConvolutionDimensions.parse("bf01_oi01->bf01"), groups)
+    module = Module("m", b.build(y))
+    before = module.entry.evaluate(x)
+    assert IntegerContractions().run(module)
+    np.testing.assert_allclose(module.entry.evaluate(x), before, rtol=1e-5, atol=1e-2)  # the sums were rounded before
+
+
+@pytest.mark.parametrize("axis", [None, 1, 2])
+def test_batched_dots_keep_their_value(axis: int | None) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 255, (3, 5, 7)).astype(np.uint8)
+    w = rng.integers(-128, 127, (3, 4, 7)).astype(np.int8)
+    b = Builder()
+    left = dequantized(b, b.parameter(type_of(x)), 3, np.float32(0.5).reshape(()))
+    scale = np.float32(2).reshape(()) if axis is None else rng.uniform(1, 2, w.shape[axis]).astype(np.float32)
+    right = dequantized(b, b.constant(w), 0, scale, axis or 0)
+    module = Module("m", b.build(b.dot(left, right, [2], [2], [0], [0])))
+    before = module.entry.evaluate(x)
+    assert IntegerContractions().run(module) is (axis != 2)
+    np.testing.assert_allclose(module.entry.evaluate(x), before, rtol=1e-5, atol=1e-2)  # the sums were rounded before
