@@ -1,4 +1,4 @@
-"""Softmax, LogSoftmax, and the normalisations without parameters: Lp, mean-variance, local response; Dropout."""
+"""Softmax, LogSoftmax, and the normalisations without parameters: Lp, mean-variance, local response."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,6 @@ from onnxla.frontends.onnx.rules.pooling import root, to_power
 from onnxla.frontends.onnx.rules.precision import widen
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import PRED
 from onnxla.hlo.window import Window, WindowDimension
 
 FIRST_OPSET_OF_ONE_AXIS = 13
@@ -89,22 +88,3 @@ def local_response_normalization(node: NodeView, b: Builder) -> Instruction:
     base = b.add(b.full_like(x, node.float("bias", 1.0)), scaled)
     result = b.divide(x, b.power(base, b.full_like(x, node.float("beta", 0.75))))
     return b.convert(result, given.tensor_type.element)
-
-
-@onnx_op("Dropout", until=11)
-def dropout_of_inference(node: NodeView, b: Builder) -> list[Instruction]:
-    """Nothing is dropped. The mask is all zeros, as onnxruntime fills it; before opset 10 in the input's type."""
-    x = node.input(0)
-    return [x, b.full(x.shape, 0, x.tensor_type.element if node.opset < 10 else PRED)]
-
-
-@onnx_op("Dropout", since=12)
-def dropout(node: NodeView, b: Builder) -> list[Instruction]:
-    """Nothing is dropped unless training_mode is true and the ratio is not 0."""
-    x = node.input(0)
-    training = node.optional_constant(2)
-    if training is not None and training.any():
-        ratio = node.optional_constant(1)
-        if ratio is None or ratio.any():
-            node.unsupported("dropout in training mode is random", "export the model for inference")
-    return [x, b.full(x.shape, True, PRED)]

@@ -1,4 +1,4 @@
-"""Normalisations and Dropout against onnxruntime."""
+"""Normalisations against onnxruntime."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from onnxla.errors import UnsupportedOpError
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.hlo.types import Array
 from tests.frontends.rules.one_node import check_node, normal
@@ -101,13 +100,3 @@ def test_lp_normalization_of_rows_with_zeros(p: int, axis: int) -> None:
     x = normal(3, 4)
     x[1], x[:, 2] = 0, 0
     check_node("LpNormalization", x, p=p, axis=axis, opset=13)
-
-
-@pytest.mark.parametrize("opset", [7, 10, 12, 13])
-def test_dropout_passes_everything_through(opset: int) -> None:
-    check_node("Dropout", normal(3, 4), opset=opset, outputs=1 if opset == 7 else 2)
-
-
-def test_dropout_in_training_mode_is_refused() -> None:
-    with pytest.raises(UnsupportedOpError, match="dropout in training mode is random"):
-        check_node("Dropout", normal(3, 4), np.array(0.5, np.float32), np.array(True), constant=[1, 2])
