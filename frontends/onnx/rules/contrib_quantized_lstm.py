@@ -6,12 +6,10 @@ As in onnxruntime, X is quantised over the range of all its steps, and the hidde
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.quantized_linear import integer_matmul, scale_product
-from onnxla.frontends.onnx.rules.quantized_values import dynamic_quantize
+from onnxla.frontends.onnx.rules.quantized_values import dynamic_quantize, is_known_zero
 from onnxla.frontends.onnx.rules.recurrent import (
     INITIAL_C,
     INITIAL_H,
@@ -69,18 +67,7 @@ def dynamic_quantize_lstm(node: NodeView, b: Builder) -> list[Instruction]:
 
 
 def _weights(layer: Layer, direction: int, matrix: int, scale: int, zero_point: int) -> QuantizedWeights:
-    zero = _part(layer, zero_point, direction)
-    known = layer.node.known(zero_point)
-    is_zero = known is not None and not known.any()
-    return QuantizedWeights(_part(layer, matrix, direction), _part(layer, scale, direction), None if is_zero else zero)
-
-
-def _part(layer: Layer, i: int, direction: int) -> Instruction:
-    """Input `i` at `direction` of its first dimension, in its own type; a constant where its value is known."""
-    b = layer.b
-    known = layer.node.known(i)
-    if known is not None:
-        return b.constant(np.asarray(known[direction]), name=f"{layer.node.input_name(i)}.{direction}")
-    value = layer.node.input(i)
-    rest = value.shape[1:]
-    return b.reshape(b.slice(value, [direction, *[0] * len(rest)], [direction + 1, *rest]), rest)
+    """Inputs by number: the matrix and its zero points keep their type."""
+    element = layer.node.input(matrix).tensor_type.element
+    zero = None if is_known_zero(layer.node, zero_point) else layer.matrix(zero_point, direction, element)
+    return QuantizedWeights(layer.matrix(matrix, direction, element), layer.matrix(scale, direction), zero)

@@ -6,6 +6,8 @@ Half precision computes in f32 throughout and is rounded once at the end.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.precision import wide_element
@@ -44,22 +46,28 @@ class Layer:
     def element(self) -> ElementType:
         return self.x.tensor_type.element
 
-    def per_direction(self, i: int, direction: int) -> Instruction | None:
-        """Input `i` at `direction` of its first dimension; a constant where its value is known."""
+    def per_direction(self, i: int, direction: int, element: ElementType | None = None) -> Instruction | None:
+        """Input `i` at `direction` of its first dimension; a constant where its value is known.
+
+        It comes in the type that is computed in, or in `element`.
+        """
         if not self.node.has_input(i):
             return None
+        element = element or self.element
         known = self.node.known(i)
         if known is not None:
             name = self.node.input_name(i) + (f".{direction}" if self.directions > 1 else "")
-            return self.b.constant(known[direction].astype(self.element.dtype, copy=False), name=name)
-        value = self.b.convert(self.node.input(i), self.element)
+            return self.b.constant(np.asarray(known[direction]).astype(element.dtype, copy=False), name=name)
+        value = self.b.convert(self.node.input(i), element)
         rest = value.shape[1:]
         part = self.b.slice(value, [direction, *[0] * len(rest)], [direction + 1, *rest])
         return self.b.reshape(part, rest)
 
-    def matrix(self, i: int, direction: int) -> Instruction:
-        found = self.per_direction(i, direction)
-        assert found is not None, "W and R were read by read_layer"
+    def matrix(self, i: int, direction: int, element: ElementType | None = None) -> Instruction:
+        """The same of an input that must be there."""
+        self.node.input(i)
+        found = self.per_direction(i, direction, element)
+        assert found is not None
         return found
 
     def initial(self, i: int, direction: int) -> Instruction:
