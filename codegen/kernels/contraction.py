@@ -83,13 +83,16 @@ class Tiling:
         return self.vectors * self.lanes
 
 
-def choose_tiling(rows: Shape, columns: int, fixed_distance: bool, element: ElementType, target: Target) -> Tiling:
+def choose_tiling(
+    rows: Shape, columns: int, fixed_distance: bool, element: ElementType, target: Target, group: int = 1
+) -> Tiling:
     """A tile that keeps the FMA units busy: about 12 accumulators of 16 registers, 28 of 32.
 
     `fixed_distance` says that consecutive rows are equally far apart everywhere, not only within a line.
     """
     lanes = target.vector_bytes // storage.compute_element(element).bytes
-    while lanes > 1 and lanes // 2 >= columns:
+    least = 1 if group == 1 else 4  # the instructions that add up groups take whole registers
+    while lanes > least and lanes // 2 >= columns:
         lanes //= 2
     accumulators = 28 if target.vector_registers >= 32 else 12
     needed = -(-columns // lanes)

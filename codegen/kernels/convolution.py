@@ -50,7 +50,7 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
     view = ConvolutionView.of(hero, group)
     if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
         return None
-    tiling = choose_tiling(view.rows, view.columns, view.equidistant, op.element, target)
+    tiling = choose_tiling(view.rows, view.columns, view.equidistant, op.element, target, view.group)
     calls, temporaries, padded = pad_input(cluster, hero, target, view.extra_features)
     left_leaf, right_leaf = hero.operands
 

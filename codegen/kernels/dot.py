@@ -44,7 +44,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
     number = cluster.operand_number(right_leaf)
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
     group = group_of(lhs.element, rhs.element, op.element, target) if constant and len(dims.depth) == 1 else 1
-    tiling = choose_tiling(dims.rows, dims.columns, dims.rows_equidistant, op.element, target)
+    tiling = choose_tiling(dims.rows, dims.columns, dims.rows_equidistant, op.element, target, group)
     if dims.depth[-1:] and dims.depth[-1] % group:
         group = 1
     calls: list[KernelCall] = []

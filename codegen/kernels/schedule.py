@@ -12,6 +12,7 @@ from onnxla.codegen.kernels.row import lower_row
 from onnxla.codegen.kernels.scan import lower_scan
 from onnxla.codegen.kernels.scatter import lower_scatter
 from onnxla.codegen.kernels.sort import lower_sort
+from onnxla.codegen.kernels.update import lower_update
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -28,6 +29,7 @@ def lower(instruction: Instruction, target: Target) -> Lowering:
         return special(cluster, target)
     return (
         _contraction(cluster, target)
+        or lower_update(cluster, target)
         or lower_scan(cluster, target)
         or lower_row(cluster, target)
         or lower_loop(cluster, target)

@@ -432,7 +432,7 @@ def _pad(e: ValueEmitter, instruction: Instruction, index: Index) -> Value:
 # Data-dependent positions
 
 
-def _start(e: ValueEmitter, value: Value, last: int, name: str) -> Expr:
+def clamped_start(e: ValueEmitter, value: Value, last: int, name: str) -> Expr:
     """A start position read from data, clamped to [0, last] as XLA does."""
     b = e.b
     if value.element.is_signed:
@@ -447,7 +447,7 @@ def _dynamic_slice(e: ValueEmitter, instruction: Instruction, index: Index) -> V
     source = []
     for d, (i, start) in enumerate(zip(index, starts, strict=True)):
         last = operand.shape[d] - instruction.shape[d]
-        source.append(i + (_start(e, e.value(start, ()), last, f"start{d}") if last else 0))
+        source.append(i + (clamped_start(e, e.value(start, ()), last, f"start{d}") if last else 0))
     return e.value(operand, tuple(source))
 
 
@@ -457,7 +457,7 @@ def _dynamic_update_slice(e: ValueEmitter, instruction: Instruction, index: Inde
     source = []
     for d, (i, start) in enumerate(zip(index, starts, strict=True)):
         last = operand.shape[d] - update.shape[d]
-        moved = i - _start(e, e.value(start, ()), last, f"start{d}") if last else i
+        moved = i - clamped_start(e, e.value(start, ()), last, f"start{d}") if last else i
         inside = e.b.and_(inside, e.inside(moved, 0, update.shape[d]))
         source.append(moved)
     lanes = e.width((*index, *source))
@@ -485,7 +485,7 @@ def _gather(e: ValueEmitter, instruction: Instruction, index: Index) -> Value:
             at.insert(op.index_vector_dim, ix.constant(component))
         last = operand.shape[dimension] - op.slice_sizes[dimension]
         if last:
-            start = _start(e, e.value(indices, tuple(at)), last, f"gather{dimension}")
+            start = clamped_start(e, e.value(indices, tuple(at)), last, f"gather{dimension}")
             source[dimension] = source[dimension] + start
     return e.value(operand, tuple(source))
 

@@ -1,0 +1,75 @@
+"""The hyperbolic functions and their inverses."""
+
+from onnxla.codegen.kernels.builder import KernelBuilder
+from onnxla.codegen.kernels.ir import Value
+from onnxla.codegen.kernels.mathematics.exponential import (
+    exponential_minus_one,
+    exponential_of_negative,
+    half_exponential,
+    log_plus_one,
+    logarithm,
+)
+from onnxla.codegen.kernels.mathematics.parts import copy_sign, in_f64, number, polynomial
+from onnxla.hlo.types import F32
+
+_LN2 = 0.6931471805599453
+
+
+def tanh(b: KernelBuilder, x: Value) -> Value:
+    """The hyperbolic tangent within 2 ulp (f32: Cephes' polynomial below 0.625)."""
+    size = b.unary("abs", x)
+    if x.element is not F32:
+        t = exponential_minus_one(b, b.mul(b.min(number(b, 22.0, x), size), number(b, 2.0, x)))
+        return copy_sign(b, b.div(t, b.add(t, number(b, 2.0, x))), x)
+    e = exponential_of_negative(b, b.mul(size, number(b, -2.0, x)))
+    one = number(b, 1.0, x)
+    large = b.div(b.sub(one, e), b.add(one, e))
+    square = b.mul(x, x)
+    c = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1]
+    small = b.fma(b.mul(polynomial(b, square, c), square), size, size)
+    return copy_sign(b, b.select(b.compare("LT", size, number(b, 0.625, x)), small, large), x)
+
+
+def sinh(b: KernelBuilder, x: Value) -> Value:
+    """The hyperbolic sine within 3 ulp: t + t / (2 t + 1) with t = (e**|x| - 1) / 2."""
+    t = exponential_minus_one(b, b.unary("abs", x), halvings=1)
+    kept = b.min(number(b, 2.0**100, x), t)
+    rest = b.div(kept, b.fma(kept, number(b, 2.0, x), number(b, 1.0, x)))
+    return copy_sign(b, b.add(t, rest), x)
+
+
+def cosh(b: KernelBuilder, x: Value) -> Value:
+    """The hyperbolic cosine within 2 ulp: h + 1 / (4 h) with h = e**|x| / 2."""
+    h = half_exponential(b, b.unary("abs", x))
+    return b.add(h, b.div(number(b, 0.25, x), h))
+
+
+@in_f64
+def asinh(b: KernelBuilder, x: Value) -> Value:
+    """The inverse of sinh within 3 ulp."""
+    size = b.unary("abs", x)
+    one, limit = number(b, 1.0, x), number(b, 2.0**28, x)
+    small = b.min(limit, size)
+    square = b.mul(small, small)
+    root = b.unary("sqrt", b.add(square, one))
+    y = log_plus_one(b, b.add(small, b.div(square, b.add(root, one))))
+    large = b.add(logarithm(b, size), number(b, _LN2, x))
+    return copy_sign(b, b.select(b.compare("GE", size, limit), large, y), x)
+
+
+@in_f64
+def acosh(b: KernelBuilder, x: Value) -> Value:
+    """The inverse of cosh within 3 ulp; NaN below 1."""
+    limit = number(b, 2.0**28, x)
+    t = b.sub(b.min(limit, x), number(b, 1.0, x))
+    y = log_plus_one(b, b.add(t, b.unary("sqrt", b.fma(t, t, b.add(t, t)))))
+    large = b.add(logarithm(b, x), number(b, _LN2, x))
+    return b.select(b.compare("GE", x, limit), large, y)
+
+
+@in_f64
+def atanh(b: KernelBuilder, x: Value) -> Value:
+    """The inverse of tanh within 3 ulp; infinite at 1, NaN beyond."""
+    size = b.unary("abs", x)
+    t = b.div(b.add(size, size), b.sub(number(b, 1.0, x), size))
+    return copy_sign(b, b.mul(log_plus_one(b, t), number(b, 0.5, x)), x)
