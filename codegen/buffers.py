@@ -115,8 +115,12 @@ def lifetime_of(home: Home, timeline: Timeline) -> Lifetime:
 
 
 def in_place_pairs(node: Compute) -> Iterator[tuple[Value, Value]]:
-    """Pairs (operand, result) that may share memory: every use of the operand in the node must allow it."""
-    allowed = (*node.lowering.in_place, *node.lowering.copies)
+    """Pairs (operand, result) that may share memory: every use of the operand in the node must allow it.
+
+    A result that starts as a copy of an operand shares with no other operand: the copy would destroy it unread.
+    """
+    started = {leaf for _, leaf in node.lowering.copies}
+    allowed = (*(p for p in node.lowering.in_place if p[1] not in started), *node.lowering.copies)
     for index, leaf in allowed:
         operand = node.operands[index][0]
         uses = [k for k, leaves in enumerate(node.operands) if operand in leaves]

@@ -4,12 +4,13 @@ Everything that costs nothing is gone: tuples, tuple elements, reshapes and same
 tensor they read; calls are inlined; a loop carries only what its body changes, the rest it reads from outside.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from onnxla.codegen.lowering import Lowering
 from onnxla.codegen.order import order_instructions
+from onnxla.codegen.sharing import lowering_key
 from onnxla.errors import InternalError
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Computation, Instruction, Module
@@ -129,7 +130,7 @@ def leaves_of(type: Type) -> list[TensorType]:
 
 
 def build_dataflow(module: Module, lower: Lower) -> Dataflow:
-    """Flatten `module`; `lower` is asked once for each instruction."""
+    """Flatten `module`; `lower` is asked once for all instructions that may share its answer."""
     return _Flattener(lower).module(module)
 
 
@@ -148,12 +149,13 @@ class _Flattener:
         self.values: list[Value] = []
         self.orders: dict[Computation, list[Instruction]] = {}
         self.kept: dict[Computation, list[int | None]] = {}
-        self.lowered: dict[Instruction, Lowering] = {}
+        self.lowered: dict[Hashable, Lowering] = {}
 
     def module(self, module: Module) -> Dataflow:
-        inputs, arguments = [], []
+        inputs: list[Value] = []
+        arguments: list[Leaves] = []
         for parameter in module.entry.parameters:
-            leaves = []
+            leaves: list[Value] = []
             for type in leaves_of(parameter.type):
                 name = self.names.give(parameter.name or "input")
                 leaves.append(Value(name, type, input=len(inputs) + len(leaves)))
@@ -199,17 +201,18 @@ class _Flattener:
             return operands[0]
         name = self.names.give(instruction.name or op.opcode)
         results = self.fresh(name, leaves_of(instruction.type))
-        if instruction not in self.lowered:
-            self.lowered[instruction] = self.lower_named(instruction)
-        region.append(Compute(instruction, name, tuple(operands), results, self.lowered[instruction]))
+        region.append(Compute(instruction, name, tuple(operands), results, self.lowering(instruction)))
         return results
 
-    def lower_named(self, instruction: Instruction) -> Lowering:
-        try:
-            return self.lower(instruction)
-        except InternalError as error:
-            where = f"{instruction!r}" + (f", from node {instruction.source}" if instruction.source else "")
-            raise InternalError(f"{error}\n  in    {where}") from error
+    def lowering(self, instruction: Instruction) -> Lowering:
+        key = lowering_key(instruction)
+        if key not in self.lowered:
+            try:
+                self.lowered[key] = self.lower(instruction)
+            except InternalError as error:
+                where = f"{instruction!r}" + (f", from node {instruction.source}" if instruction.source else "")
+                raise InternalError(f"{error}\n  in    {where}") from error
+        return self.lowered[key]
 
     def bitcast(self, instruction: Instruction, source: Value, region: Region) -> Leaves:
         if source.literal or source.type.element.bytes >= instruction.tensor_type.element.bytes:

@@ -94,7 +94,7 @@ def _chunks(array: Array) -> Iterator[memoryview]:
     """The bytes of an array, a part at a time, so that a mapped weight is never copied whole."""
     flat = _byte_view(array)
     for start in range(0, flat.size, _CHUNK):
-        yield memoryview(flat[start : start + _CHUNK])
+        yield flat[start : start + _CHUNK].data
 
 
 def _byte_view(array: Array) -> Array:

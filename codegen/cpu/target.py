@@ -1,7 +1,8 @@
 """What is known about the CPU that code is made for: LLVM's names, vector width, cache sizes.
 
-A schedule reads a `Target` and nothing else about the machine, so code for another CPU (ahead-of-time, or a lower common
-level) is made in the same way as code for this one. The text form is one line and reads back to an equal `Target`.
+A schedule reads a `Target` and nothing else about the machine, so code for another CPU (ahead-of-time, or a lower
+common level) is made in the same way as code for this one. The text form is one line and reads back to an equal
+`Target`.
 """
 
 import dataclasses
@@ -79,12 +80,8 @@ def parse_target(text: str) -> Target:
     triple, *rest = text.split()
     fields = dict(part.partition("=")[::2] for part in rest)
     try:
-        return Target(
-            triple,
-            fields["cpu"],
-            tuple(f for f in fields["features"].split(",") if f),
-            *(int(fields[k]) for k in ("l1", "l2", "l3")),
-        )
+        features = tuple(f for f in fields["features"].split(",") if f)
+        return Target(triple, fields["cpu"], features, int(fields["l1"]), int(fields["l2"]), int(fields["l3"]))
     except (KeyError, ValueError) as error:
         raise DeviceError(f"not the text of a target: {text!r}") from error
 

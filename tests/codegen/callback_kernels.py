@@ -117,7 +117,7 @@ def _view(address: int | None, type: TensorType) -> Array:
         return np.zeros(type.shape, type.element.dtype)
     assert address is not None
     memory = (ctypes.c_uint8 * type.bytes).from_address(address)
-    return np.frombuffer(memory, type.element.dtype).reshape(type.shape)
+    return np.ctypeslib.as_array(memory).view(type.element.dtype).reshape(type.shape)
 
 
 class NativePlan:

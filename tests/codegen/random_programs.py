@@ -14,7 +14,7 @@ from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.types import PRED, S32, TensorType
 
 SHAPES = ((4,), (2, 2), (16,), (0,), (40,))
-COUNTER = TensorType(S32)
+KINDS = ["binary"] * 6 + ["unary"] * 3 + ["view", "constant", "resize", "update", "sort"] + ["nested"] * 2
 
 
 def random_module(random: Random, size: int = 12, depth: int = 2) -> Module:
