@@ -37,8 +37,7 @@ class _Printer:
 
     def text(self) -> str:
         parameters = ", ".join(
-            f"{'const ' if b.role == 'input' else ''}{self.memory(b.element)}* {b.name}"
-            for b in self.kernel.parameters
+            f"{'const ' if b.role == 'input' else ''}{self.memory(b.element)}* {b.name}" for b in self.kernel.parameters
         )
         head = f'extern "C" __global__ void __launch_bounds__({self.kernel.threads}) {self.symbol}({parameters}) {{'
         self.lines.append(head)
@@ -213,17 +212,13 @@ class _Printer:
             return f"({self.scalar(op.element)})({guard}{wide})"
         return f"({self.scalar(op.element)}){wide}"
 
-    def assembly(
-        self, text: str, out: str, op: Value, constraint: str, x: Value
-    ) -> str:
+    def assembly(self, text: str, out: str, op: Value, constraint: str, x: Value) -> str:
         """The result of one PTX instruction, through a statement before the expression."""
         kinds = {"h": "unsigned short", "f": "float", "d": "double"}
         kinds |= {"r": f"{'signed' if op.element.is_signed else 'unsigned'} int"}
         kinds |= {"l": f"{'signed' if op.element.is_signed else 'unsigned'} long long"}
         name = f"a{len(self.lines)}_"
-        self.lines.append(
-            f'  {kinds[out]} {name}; asm("{text}" : "={out}"({name}) : "{constraint}"({self.ref(x)}));'
-        )
+        self.lines.append(f'  {kinds[out]} {name}; asm("{text}" : "={out}"({name}) : "{constraint}"({self.ref(x)}));')
         return name
 
     def bitcast(self, op: Value) -> str:

@@ -58,9 +58,7 @@ class _Row:
         with b.loop(thread, b.const(rows.columns), self.threads, carry=start) as loop, e.scope():
             column = e.bind("column", loop.index, 0, rows.columns - 1)
             index = rows.index(row * rows.columns + column)
-            values = [
-                e.value(o, index) for r in sweep for o in r.operands[: len(r.operands) // 2]
-            ]
+            values = [e.value(o, index) for r in sweep for o in r.operands[: len(r.operands) // 2]]
             loop.yield_(*combine_each(e, sweep, loop.carried, values))
         partial = self.across_warp(sweep, list(loop.results), self.warp)
         if self.threads > self.warp:

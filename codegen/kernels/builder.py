@@ -308,9 +308,7 @@ class KernelBuilder:
         self._blocks[-1].ops.append(value)
         return value
 
-    def store(
-        self, buffer: Buffer, index: Value, value: Value, mask: Value | None = None, alignment: int = 0
-    ) -> None:
+    def store(self, buffer: Buffer, index: Value, value: Value, mask: Value | None = None, alignment: int = 0) -> None:
         """Write the lanes of `value` to consecutive elements (or, with a vector index, to its elements)."""
         lanes = max(value.lanes, index.lanes)
         if value.element is not buffer.element:

@@ -1,176 +1,42 @@
-"""The contraction core: a register tile of sums of products, shared by dot and convolution.
+"""Contractions: who computes which tiles of a sum of products, and in what order.
 
-    for each panel of columns            (packed: all depths of `width` columns lie together)
-      for each tile of rows              (as even as possible: 49 rows are 9 tiles of 5 and one of 4)
-        accumulators[rows][vectors] = 0
-        for each depth: accumulators += splat(a[row, depth]) * b[depth, vector]
-        store epilogue(accumulators)
+    for each block of tiles whose rows fit in cache
+      for each panel of columns            (packed: all depths of `width` columns lie together)
+        for each tile of rows              (as even as possible: 49 rows are 9 tiles of 5 and one of 4)
+          sums = the register tile; store epilogue(sums)
 
-Rows are given by where they start in memory, so plain, strided, dilated and grouped convolutions
-and matrices are one core (Goto, van de Geijn 2008; Georganas et al. 2018 for convolutions). The
-accumulators are SSA values. What is fused after the contraction comes in through `value`.
+Shared by dot and convolution (Goto, van de Geijn 2008; Georganas et al. 2018 for convolutions).
+What is fused after the contraction comes in through `value`.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
-import numpy as np
-
-from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
-from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.epilogue import TileEpilogue
 from onnxla.codegen.kernels.index import Expr
-from onnxla.codegen.kernels.ir import Buffer, Kernel, Value
+from onnxla.codegen.kernels.ir import Kernel, Value
 from onnxla.codegen.kernels.loop import MOST_TASKS
-from onnxla.codegen.kernels.value import Array, Index, ValueEmitter
+from onnxla.codegen.kernels.register_tile import Place, Problem, RegisterTile, Right, Tiling
+from onnxla.codegen.kernels.value import Index
 from onnxla.codegen.lowering import Argument
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import S8, S16, S32, U8, ElementType, Shape
-from onnxla.hlo.types import Array as NumpyArray
+from onnxla.hlo.types import Shape
 
 TASK_FLOPS = 400_000
 """Floating-point operations that make a task worth its dispatch."""
 
-DType: TypeAlias = "np.dtype[Any]"
-Position = Callable[[Expr, Index, Index], Index]
-"""(batch, row index, depth index) -> index into the left operand."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is contracted, in terms of batches, rows, columns and depth.
-
-    The result at (batch, row, column) is the sum over depth of left * right. `result_index` gives
-    the contraction's own index of that place.
-    """
-
-    batches: int
-    rows: Shape
-    """Row dimensions; tiles walk their row-major order."""
-    columns: int
-    depth: Shape
-    """Depth dimensions, in the order the packed right operand holds them."""
-    left: Array
-    left_index: Position
-    element: ElementType
-    """Element type of the sums."""
-    result_index: Callable[[Expr, Index, Expr], Index]
-    group: int = 1
-    """Neighbours of the last depth dimension that one instruction multiplies and adds; `depth` counts groups."""
-
-    @property
-    def row_count(self) -> int:
-        return math.prod(self.rows)
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """Register tile: at most `rows` x `vectors` vectors of `lanes`; panels are `width` columns."""
-
-    rows: int
-    vectors: int
-    lanes: int
-    by_line: bool
-    """Tiles stay within the innermost row dimension, so that their rows lie at fixed distances."""
-
-    @property
-    def width(self) -> int:
-        return self.vectors * self.lanes
-
-
-def choose_tiling(
-    rows: Shape, columns: int, fixed_distance: bool, element: ElementType, target: Target, group: int = 1
-) -> Tiling:
-    """A tile that keeps the FMA units busy: about 12 accumulators of 16 registers, 28 of 32.
-
-    `fixed_distance` says that consecutive rows are equally far apart everywhere, not only within a line.
-    """
-    lanes = target.vector_bytes // storage.compute_element(element).bytes
-    least = 1 if group == 1 else 4  # the instructions that add up groups take whole registers
-    while lanes > least and lanes // 2 >= columns:
-        lanes //= 2
-    accumulators = 28 if target.vector_registers >= 32 else 12
-    needed = -(-columns // lanes)
-    most_rows = 14 if target.vector_registers >= 32 else 6
-    count = math.prod(rows)
-    by_line = False
-    if not fixed_distance and len(rows) > 1:
-        line = rows[-1]
-        by_line = line / -(-line // most_rows) >= 0.75 * min(most_rows, count)
-    span = rows[-1] if by_line else count
-    height = -(-span // -(-span // most_rows))
-    vectors = max(1, min(accumulators // height, 8, needed))
-    if needed > vectors and needed % vectors:  # panels as even as possible
-        vectors = -(-needed // -(-needed // vectors))
-    return Tiling(height, vectors, lanes, by_line)
-
-
-def pack_panels(right: NumpyArray, width: int, dtype: DType, group: int = 1) -> NumpyArray:
-    """`right` as [batch, depth, columns] to [batch, panels, depth / group, width, group]; missing columns are zero."""
-    batches, depth, columns = right.shape
-    panels = -(-columns // width)
-    padded = np.zeros((batches, depth, panels * width), dtype)
-    padded[:, :, :columns] = right
-    parts = padded.reshape(batches, depth // group, group, panels, width)
-    return np.ascontiguousarray(parts.transpose(0, 3, 1, 4, 2))
-
-
-def group_of(left: ElementType, right: ElementType, result: ElementType, target: Target) -> int:
-    """How many products one instruction of the target adds up: 4 bytes, 2 halves of 16 bits, or 1."""
-    if (left, right, result) != (U8, S8, S32) or not target.is_x86:
-        return 1
-    return 4 if target.has("avx512vnni") or target.has("avxvnni") else 2
-
-
-def packed_element(result: ElementType, group: int) -> ElementType:
-    """The element type of a packed right operand."""
-    return {1: storage.compute_element(result), 2: S16, 4: S8}[group]
-
-
-@dataclass(frozen=True)
-class PackedRight:
-    """The right operand as panels, all depths of a panel one after the other."""
-
-    buffer: Buffer
-    width: int
-    panel_elements: int
-    batch_elements: int
-    group: int = 1
-
-    def vector(self, e: ValueEmitter, batch: Expr, panel: Expr, depth: Expr, lane_offset: int, lanes: int) -> Value:
-        """A line of the panel; with groups, each lane holds one."""
-        at = batch * self.batch_elements + panel * self.panel_elements + depth * self.width + lane_offset
-        alignment = min(lanes * self.group * self.buffer.element.bytes, 64)
-        line = e.b.load(self.buffer, e.position(at * self.group), lanes * self.group, alignment=alignment)
-        return line if self.group == 1 else e.b.reinterpret(line, S32)
-
-
-@dataclass(frozen=True)
-class PlainRight:
-    """The right operand where it lies; columns are best consecutive."""
-
-    array: Array
-    index: Callable[[Expr, Expr, Expr], Index]
-    """(batch, flat depth, column) -> index into the right operand."""
-    width: int
-
-    def vector(self, e: ValueEmitter, batch: Expr, panel: Expr, depth: Expr, lane_offset: int, lanes: int) -> Value:
-        assert e.lane is not None
-        column = panel * self.width + ix.of(e.lane) + lane_offset
-        return e.load(self.array, self.index(batch, depth, column))
-
-
-Right = PackedRight | PlainRight
-
 
 def emit_contraction(
-    cluster: Cluster, hero: Instruction, frame_of: Callable[[str, int], tuple[Frame, Problem, Right]],
-    problem: "Shapes", tiling: Tiling, name: str,
+    cluster: Cluster,
+    hero: Instruction,
+    frame_of: Callable[[str, int], tuple[Frame, Problem, Right]],
+    problem: "Shapes",
+    tiling: Tiling,
+    name: str,
 ) -> tuple[Kernel, tuple[Argument, ...]]:
     """The kernel: tasks share out batches, panels and lines of tiles; epilogue and stores included."""
     plan = _share_out(problem, tiling)
@@ -236,10 +102,9 @@ class _Core:
     def __init__(
         self, cluster: Cluster, hero: Instruction, frame: Frame, problem: Problem, right: Right, tiling: Tiling
     ) -> None:
-        self.cluster, self.hero, self.frame = cluster, hero, frame
-        self.problem, self.right, self.tiling = problem, right, tiling
+        self.problem, self.tiling = problem, tiling
         self.e, self.b = frame.emitter, frame.b
-        self.compute = storage.compute_element(problem.element)
+        self.tile = RegisterTile(frame.emitter, problem, right, tiling.lanes)
         sums = tiling.rows * tiling.vectors
         self.epilogue = TileEpilogue(cluster, hero, frame, problem.element, tiling.lanes, sums)
 
@@ -335,7 +200,14 @@ class _Core:
             self._tile(batch, panel, vectors, last, tile * (height - 1) + plan.tall * height, height - 1)
 
     def _tall_or_short(
-        self, plan: Sharing, batch: Expr, panel: Expr, vectors: int, last: int, base: Expr, within: Expr,
+        self,
+        plan: Sharing,
+        batch: Expr,
+        panel: Expr,
+        vectors: int,
+        last: int,
+        base: Expr,
+        within: Expr,
         height: int,
     ) -> None:
         e, b = self.e, self.b
@@ -352,94 +224,13 @@ class _Core:
                 start = base + tile * (height - 1) + plan.tall * height
                 self._tile(batch, panel, vectors, last, start, height - 1)
 
-    def _tile(
-        self, batch: Expr, panel: Expr, vectors: int, last: int, start: Expr, height: int
-    ) -> None:
+    def _tile(self, batch: Expr, panel: Expr, vectors: int, last: int, start: Expr, height: int) -> None:
         """One register tile: the sums, then the epilogue on them."""
-        b, lanes = self.b, self.tiling.lanes
         rows = [ix.delinearize(start + i, self.problem.rows) for i in range(height)]
-        zero = b.const(0, self.compute, lanes)
-        sums = self._nest(batch, panel, rows, vectors, last, 0, (), ix.ZERO, [zero] * (height * vectors))
+        sums = self.tile.sums(Place(batch, panel, rows, vectors, last))
 
         def at(row: Expr, column: Expr) -> Index:
             where = ix.delinearize(start + row, self.problem.rows)
             return self.problem.result_index(batch, where, panel * self.tiling.width + column)
 
         self.epilogue.apply(sums, height, vectors, last, at)
-
-    def _nest(
-        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, level: int,
-        depth: Index, flat: Expr, carried: Sequence[Value],
-    ) -> list[Value]:
-        """Loops over the depth dimensions; the innermost is unrolled."""
-        sizes = self.problem.depth
-        if level == len(sizes) - 1:
-            return self._innermost(batch, panel, rows, vectors, last, depth, flat * sizes[-1], carried)
-        with self.e.loop(f"k{level}", sizes[level], carry=carried) as (at, loop):
-            loop.next = self._nest(
-                batch, panel, rows, vectors, last, level + 1, (*depth, at), flat * sizes[level] + at, loop.carried
-            )
-        return loop.results
-
-    def _innermost(
-        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, depth: Index,
-        flat: Expr, carried: Sequence[Value],
-    ) -> list[Value]:
-        size = self.problem.depth[-1]
-        unroll = 4 if len(carried) <= 12 else 2
-        rounds, rest = divmod(size, unroll)
-        sums = list(carried)
-        if rounds == 1:
-            rounds, rest = 0, size
-        if rounds:
-            with self.e.loop("k", rounds, carry=sums) as (at, loop):
-                inner = list(loop.carried)
-                for u in range(unroll):
-                    k = at * unroll + u
-                    inner = self._step(batch, panel, rows, vectors, last, (*depth, k), flat + k, inner)
-                loop.next = inner
-            sums = loop.results
-        for u in range(rest):
-            k = ix.constant(rounds * unroll + u)
-            sums = self._step(batch, panel, rows, vectors, last, (*depth, k), flat + k, sums)
-        return sums
-
-    def _step(
-        self, batch: Expr, panel: Expr, rows: Sequence[Index], vectors: int, last: int, depth: Index,
-        flat: Expr, sums: Sequence[Value],
-    ) -> list[Value]:
-        """One depth: an outer product of a column of the left and a line of the right operand."""
-        e, lanes = self.e, self.tiling.lanes
-        line = []
-        for j in range(vectors):
-            with e.vector(lanes, last if j == vectors - 1 else lanes):
-                line.append(self._right(batch, panel, flat, j * lanes))
-        result = []
-        for i, row in enumerate(rows):
-            x = self._left(batch, row, depth)
-            for j in range(vectors):
-                result.append(self._multiply_add(x, line[j], sums[i * vectors + j]))
-        return result
-
-    def _left(self, batch: Expr, row: Index, depth: Index) -> Value:
-        """One element of the left operand, or a group of neighbours packed in 32 bits."""
-        e, b, group, left = self.e, self.b, self.problem.group, self.problem.left
-        if group == 1:
-            x = e.load(left, self.problem.left_index(batch, row, depth))
-            return storage.convert(b, x, left.type.element, self.problem.element)
-        at = self.problem.left_index(batch, row, (*depth[:-1], depth[-1] * group))
-        raw = b.load(left.buffer, e.position(ix.linearize(at, left.type.shape)), group)
-        return b.reinterpret(raw if group == 4 else b.convert(raw, S16), S32)
-
-    def _right(self, batch: Expr, panel: Expr, flat: Expr, offset: int) -> Value:
-        value = self.right.vector(self.e, batch, panel, flat, offset, self.tiling.lanes)
-        if isinstance(self.right, PlainRight):
-            return storage.convert(self.b, value, self.right.array.type.element, self.problem.element)
-        return value
-
-    def _multiply_add(self, x: Value, y: Value, total: Value) -> Value:
-        if self.problem.group > 1:
-            return self.b.dot_accumulate(total, x, y, self.problem.group)
-        if self.compute.is_float:
-            return self.b.fma(x, y, total)
-        return self.b.add(self.b.mul(x, y), total)

@@ -14,21 +14,20 @@ import numpy as np
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
-from onnxla.codegen.kernels.contraction import (
+from onnxla.codegen.kernels.contraction import Shapes, emit_contraction
+from onnxla.codegen.kernels.index import Expr
+from onnxla.codegen.kernels.loop import lower_loop, name_of
+from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
     PlainRight,
     Problem,
     Right,
-    Shapes,
     choose_tiling,
-    emit_contraction,
     group_of,
     pack_panels,
     packed_element,
 )
-from onnxla.codegen.kernels.index import Expr
-from onnxla.codegen.kernels.loop import lower_loop, name_of
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
 from onnxla.hlo.literal import Literal
@@ -65,7 +64,14 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
             assert isinstance(found, Array)
             left = found
         problem = Problem(
-            view.groups, view.rows, view.columns, view.depth, left, view.left_index, op.element, view.result_index,
+            view.groups,
+            view.rows,
+            view.columns,
+            view.depth,
+            left,
+            view.left_index,
+            op.element,
+            view.result_index,
             view.group,
         )
         if not constant:
@@ -155,8 +161,17 @@ class ConvolutionView:
         )
         in_order = (dims.input_batch, *dims.input_spatial) == tuple(range(rank - 1))
         return ConvolutionView(
-            op, hero.tensor_type, kernel, groups, rows, kernel.shape[dims.kernel_output_feature] // groups, depth,
-            merged, plain and in_order, group, features,
+            op,
+            hero.tensor_type,
+            kernel,
+            groups,
+            rows,
+            kernel.shape[dims.kernel_output_feature] // groups,
+            depth,
+            merged,
+            plain and in_order,
+            group,
+            features,
         )
 
     def left_index(self, group: Expr, row: Index, depth: Index) -> Index:

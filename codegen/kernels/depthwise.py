@@ -142,7 +142,12 @@ class _Depthwise:
         return ((chosen[0], chosen[-1] + 1) if chosen else (0, 0)), edges
 
     def _row(
-        self, at: Index, channel: Expr, vectors: int, active: int, interior: tuple[int, int],
+        self,
+        at: Index,
+        channel: Expr,
+        vectors: int,
+        active: int,
+        interior: tuple[int, int],
         edges: list[tuple[int, int]],
     ) -> None:
         """All pixels of a line, for some channels."""

@@ -9,21 +9,20 @@ import math
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
-from onnxla.codegen.kernels.contraction import (
+from onnxla.codegen.kernels.contraction import Shapes, emit_contraction
+from onnxla.codegen.kernels.index import Expr
+from onnxla.codegen.kernels.loop import lower_loop, name_of
+from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
     PlainRight,
     Problem,
     Right,
-    Shapes,
     choose_tiling,
-    emit_contraction,
     group_of,
     pack_panels,
     packed_element,
 )
-from onnxla.codegen.kernels.index import Expr
-from onnxla.codegen.kernels.loop import lower_loop, name_of
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
 from onnxla.hlo.module import Instruction
@@ -74,7 +73,9 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
             size = dims.batches * panels * panel * group
             buffer = frame.b.parameter("packed", element, size, "input", 64)
             packing = f"dot {op.rhs_batch} {op.rhs_contracting} x{tiling.width} {element}/{group}"
-            frame.arguments.append(Packed(number, packing, lambda a: _pack(a, dims, tiling.width, element.dtype, group)))
+            frame.arguments.append(
+                Packed(number, packing, lambda a: _pack(a, dims, tiling.width, element.dtype, group))
+            )
             return frame, problem, PackedRight(buffer, tiling.width, panel, panels * panel, group)
         if calls:
             array = frame.array("arranged", arranged, "input")

@@ -17,7 +17,6 @@ from onnxla.codegen.kernels.value import Index
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import ElementType
 
-
 LIGHT = 10
 """Operations for an element up to which an epilogue stays in registers."""
 

@@ -203,9 +203,7 @@ def _emit_single(cluster: Cluster, domain: Shape, size: int, lanes: int, tasks: 
     return b.finish(), list(frame.arguments)
 
 
-def _emit_nest(
-    cluster: Cluster, domain: Shape, sizes: Shape, lanes: int, work: float
-) -> tuple[Kernel, list[Argument]]:
+def _emit_nest(cluster: Cluster, domain: Shape, sizes: Shape, lanes: int, work: float) -> tuple[Kernel, list[Argument]]:
     """Tasks over the outer dimensions, loops over the middle ones, a row of vectors innermost."""
     wanted = task_count(work, math.prod(sizes[:-1]))
     split = 1

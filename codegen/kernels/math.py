@@ -63,7 +63,9 @@ def _exponential(b: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """m and n with e**x = m * 2**n and m near 1."""
     single = x.element is F32
     whole, n = nearest_integer(b, x, 1.4426950408889634)
-    first, second = (0.693359375, -2.12194440e-4) if single else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    first, second = (
+        (0.693359375, -2.12194440e-4) if single else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    )
     r = b.fma(whole, b.const(-first, x.element), x)
     r = b.fma(whole, b.const(-second, x.element), r)
     if single:

@@ -239,8 +239,15 @@ def _leaf_shape(reduction: Instruction) -> Shape:
 Body = Callable[[Expr, Sequence[Value]], Sequence[Value]]
 
 
-def sweep_columns(e: ValueEmitter, lanes: int, columns: int, carry: Sequence[Value], unroll: int, body: Body,
-                  merge: Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]) -> list[Value]:
+def sweep_columns(
+    e: ValueEmitter,
+    lanes: int,
+    columns: int,
+    carry: Sequence[Value],
+    unroll: int,
+    body: Body,
+    merge: Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]],
+) -> list[Value]:
     """Visit `columns` positions in vectors: `body(column, accumulators)` gives the accumulators after it.
 
     `unroll` vectors at a time have accumulators of their own, brought together by `merge`.
@@ -273,8 +280,9 @@ def sweep_columns(e: ValueEmitter, lanes: int, columns: int, carry: Sequence[Val
     return total
 
 
-def _unrolled(e: ValueEmitter, lanes: int, unroll: int, start: Expr, carried: Sequence[Value], width: int,
-              body: Body) -> list[Value]:
+def _unrolled(
+    e: ValueEmitter, lanes: int, unroll: int, start: Expr, carried: Sequence[Value], width: int, body: Body
+) -> list[Value]:
     following: list[Value] = []
     for k in range(unroll):
         with e.vector(lanes) as lane:
@@ -282,8 +290,16 @@ def _unrolled(e: ValueEmitter, lanes: int, unroll: int, start: Expr, carried: Se
     return following
 
 
-def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instruction], outputs: list[Instruction],
-                  lanes: int, first_column: int | Expr, columns: int) -> list[list[Value]]:
+def _reduce_sweep(
+    rows: Rows,
+    frame: Frame,
+    row: Expr,
+    sweep: Sequence[Instruction],
+    outputs: list[Instruction],
+    lanes: int,
+    first_column: int | Expr,
+    columns: int,
+) -> list[list[Value]]:
     """The results of one sweep's reductions over `columns` columns; `outputs` are kept in scratch on the way."""
     e, b = frame.emitter, frame.b
     kept = {x: b.scratch("kept", storage.compute_element(x.tensor_type.element), rows.columns) for x in outputs}
@@ -299,7 +315,9 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
             before = accumulated[len(after) : len(after) + count]
             values = [b.splat(e.value(o, index), lanes) for o in reduction.operands[:count]]
             combined = _combine(e, reduction, before, values)
-            after += [b.select(e.mask, c, x) if e.mask is not None else c for c, x in zip(combined, before, strict=True)]
+            after += [
+                b.select(e.mask, c, x) if e.mask is not None else c for c, x in zip(combined, before, strict=True)
+            ]
         assert e.lane is not None
         at = e.position(column.substitute({e.lane: ix.ZERO}))
         for instruction, scratch in kept.items():
@@ -325,9 +343,7 @@ def _reduce_sweep(rows: Rows, frame: Frame, row: Expr, sweep: Sequence[Instructi
     return with_inits(e, sweep, total)
 
 
-def combine_each(
-    e: ValueEmitter, sweep: Sequence[Instruction], x: Sequence[Value], y: Sequence[Value]
-) -> list[Value]:
+def combine_each(e: ValueEmitter, sweep: Sequence[Instruction], x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
     """Two sets of accumulators of all reductions of a sweep made one."""
     merged: list[Value] = []
     for reduction in sweep:
@@ -396,9 +412,7 @@ def _from_scratch(
 # Results
 
 
-def _write_sweep(
-    rows: Rows, frame: Frame, row: Expr, wide: Sequence[tuple[Instruction, Array]], lanes: int
-) -> None:
+def _write_sweep(rows: Rows, frame: Frame, row: Expr, wide: Sequence[tuple[Instruction, Array]], lanes: int) -> None:
     e, b = frame.emitter, frame.b
 
     def body(column: Expr, accumulated: Sequence[Value]) -> Sequence[Value]:
@@ -507,4 +521,3 @@ def _combining_kernel(
         for root in rows.cluster.roots:
             _store_reduced(rows, frame, row, root)
     return b.finish(), (*frame.arguments, *(Temporary(k) for k in range(len(types))))
-

@@ -87,9 +87,7 @@ def lower_scan(cluster: Cluster, target: Target) -> Lowering | None:
     return Lowering((KernelCall(b.finish(), tuple(frame.arguments)),))
 
 
-def _emit_line(
-    frame: Frame, hero: Instruction, scan: Scan, row: Expr, column: Expr, lanes: int, active: int
-) -> None:
+def _emit_line(frame: Frame, hero: Instruction, scan: Scan, row: Expr, column: Expr, lanes: int, active: int) -> None:
     """Walk the dimension once for `active` neighbouring positions."""
     e, b, op = frame.emitter, frame.b, hero.op
     assert isinstance(op, ReduceWindow)

@@ -112,9 +112,7 @@ class _Updates:
         where |= dict(zip(op.update_window_dims, window, strict=True))
         source = tuple(where[d] for d in range(len(where)))
         at = e.position(ix.linearize(target, self.operand.shape))
-        current = [
-            storage.decode(b, b.load(array.buffer, at), array.type.element) for array in self.frame.outputs
-        ]
+        current = [storage.decode(b, b.load(array.buffer, at), array.type.element) for array in self.frame.outputs]
         incoming = [e.value(update, source) for update in self.updates]
         for array, value in zip(self.frame.outputs, e.apply(op.to_apply, [*current, *incoming]), strict=True):
             b.store(array.buffer, at, storage.encode(b, value, array.type.element))

@@ -37,7 +37,6 @@ from onnxla.hlo.types import (
     ElementType,
 )
 
-
 WORD = U32
 """The type in which narrower values travel between threads."""
 
@@ -161,7 +160,7 @@ def _encode_small_float(b: KernelBuilder, value: Value, kind: _SmallFloat) -> Va
     subnormal = b.sub(b.bitcast(shifted, U32), b.bitcast(b.const(magic, F32), U32))
     small = b.compare("LT", b.bitcast(magnitude, F32), b.const(2.0 ** (1 - kind.bias), F32))
     code = b.select(small, subnormal, normal)
-    last = round((math.log2(kind.largest) // 1 + kind.bias)) << kind.mantissa
+    last = round(math.log2(kind.largest) // 1 + kind.bias) << kind.mantissa
     last += round((kind.largest / 2 ** (math.log2(kind.largest) // 1) - 1) * (1 << kind.mantissa))
     beyond = b.compare("GT", code, b.const(last, U32))
     undefined = b.compare("NE", value, value)

@@ -1,12 +1,12 @@
 """Kernels as text: what a kernel does, line by line, for dumps, tests and as the key of equal kernels.
 
-    kernel add_fusion(in0: f32[100] input, out0: f32[100] output) tasks 1 {
-      for %1 in range(0, 96, 1) {
-        %2 = mul %1, 8
-        %3 = load f32x8 in0[%2]
-        ...
-      }
-    }
+kernel add_fusion(in0: f32[100] input, out0: f32[100] output) tasks 1 {
+  for %1 in range(0, 96, 1) {
+    %2 = mul %1, 8
+    %3 = load f32x8 in0[%2]
+    ...
+  }
+}
 """
 
 from onnxla.codegen.kernels.ir import Block, Buffer, For, If, Kernel, Value

@@ -19,7 +19,8 @@ from onnxla.codegen.kernels.index import Expr, Variable
 from onnxla.codegen.kernels.ir import INDEX, Buffer, Value
 from onnxla.errors import InternalError
 from onnxla.hlo.module import Computation, Instruction
-from onnxla.hlo.ops import contraction, control_flow, indexing, reduction, shape as shape_ops, structural
+from onnxla.hlo.ops import contraction, control_flow, indexing, reduction, structural
+from onnxla.hlo.ops import shape as shape_ops
 from onnxla.hlo.types import PRED, U32, ElementType, Shape, TensorType
 
 Index: TypeAlias = tuple[Expr, ...]
@@ -263,7 +264,9 @@ class ValueEmitter:
     def _only_lane(self, at: Expr) -> bool:
         """Whether the lane number is all that differs between lanes, and linearly."""
         assert self.lane is not None
-        return at.coefficient(self.lane) is not None and all(a is self.lane or not self._per_lane(a) for a, _ in at.terms)
+        return at.coefficient(self.lane) is not None and all(
+            a is self.lane or not self._per_lane(a) for a, _ in at.terms
+        )
 
     def splat(self, value: Value) -> Value:
         return self.b.splat(value, self.lanes)
@@ -726,4 +729,3 @@ _RULES: dict[type, Callable[[ValueEmitter, Instruction, Index], Emitted]] = {
 def can_emit(instruction: Instruction) -> bool:
     """Whether `value` has a rule for the instruction (its operands aside)."""
     return type(instruction.op) in _RULES or elementwise.is_elementwise(instruction.op.opcode)
-

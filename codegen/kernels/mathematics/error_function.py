@@ -41,5 +41,6 @@ def erf(b: KernelBuilder, x: Value) -> Value:
         t = b.div(b.sub(inside, center), b.add(inside, center))
         gauss = exponential_of_negative(b, b.unary("neg", b.mul(inside, inside)))
         rest = b.div(b.mul(gauss, polynomial(b, t, _TAIL_F64)), inside)
-    near = b.compare("LT", size, number(b, 0.93 if single else 1.0, x))
-    return copy_sign(b, b.select(near, small, b.sub(one, rest)), x)
+    # NaN takes the small side, where it stays NaN
+    far = b.compare("GE", size, number(b, 0.93 if single else 1.0, x))
+    return copy_sign(b, b.select(far, b.sub(one, rest), small), x)

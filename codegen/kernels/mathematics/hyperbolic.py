@@ -27,7 +27,8 @@ def tanh(b: KernelBuilder, x: Value) -> Value:
     square = b.mul(x, x)
     c = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1]
     small = b.fma(b.mul(polynomial(b, square, c), square), size, size)
-    return copy_sign(b, b.select(b.compare("LT", size, number(b, 0.625, x)), small, large), x)
+    # NaN takes the small side, where it stays NaN
+    return copy_sign(b, b.select(b.compare("GE", size, number(b, 0.625, x)), large, small), x)
 
 
 def sinh(b: KernelBuilder, x: Value) -> Value:
