@@ -67,6 +67,12 @@ class Cluster:
                 raise InternalError(f"{self.instruction} gives a tuple inside a tuple, which no kernel writes")
         return [leaf for leaf in kinds if isinstance(leaf, TensorType)]
 
+    def replaced(self, hero: Instruction, *leaves: Instruction) -> tuple[Instruction, ...]:
+        """Those of `leaves` that only `hero` reads: a schedule that brings their data in another form needs no
+        parameter for them."""
+        others = [i for i in self.instructions if i is not hero]
+        return tuple(leaf for leaf in leaves if not any(leaf in i.operands for i in others))
+
     def operand_number(self, leaf: Instruction) -> int:
         """Which operand of the instruction a leaf stands for."""
         if isinstance(self.instruction.op, Fusion):

@@ -55,7 +55,7 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
 
     def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
         omit = (*((left_leaf,) if calls else ()), *((right_leaf,) if constant else ()))
-        frame = Frame(cluster, name, tasks, omit)
+        frame = Frame(cluster, name, tasks, cluster.replaced(hero, *omit))
         if calls:
             left = frame.array("padded", padded, "input")
             frame.arguments.append(Temporary(0))

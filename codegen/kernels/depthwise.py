@@ -91,7 +91,9 @@ class _Depthwise:
         tasks = max(1, min(int(flops // TASK_FLOPS), MOST_TASKS, lines))
         share = -(-lines // tasks)
         tasks = -(-lines // share)
-        frame = Frame(self.cluster, name_of(self.cluster), tasks, omit=(self.hero.operands[1],))
+        frame = Frame(
+            self.cluster, name_of(self.cluster), tasks, self.cluster.replaced(self.hero, self.hero.operands[1])
+        )
         e, b = frame.emitter, frame.b
         self.frame = frame
         self.epilogue = TileEpilogue(

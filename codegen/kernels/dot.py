@@ -60,7 +60,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         temporaries.append(arranged.bytes)
 
     def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
-        frame = Frame(cluster, name, tasks, omit=(right_leaf,) if constant or calls else ())
+        frame = Frame(cluster, name, tasks, cluster.replaced(hero, right_leaf) if constant or calls else ())
         left = frame.emitter.leaves[hero.operands[0]]
         assert isinstance(left, Array)
         problem = Problem(

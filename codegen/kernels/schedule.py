@@ -13,6 +13,7 @@ from onnxla.codegen.kernels.scan import lower_scan
 from onnxla.codegen.kernels.scatter import lower_scatter
 from onnxla.codegen.kernels.sort import lower_sort
 from onnxla.codegen.kernels.update import lower_update
+from onnxla.codegen.kernels.winograd import lower_winograd
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -53,4 +54,8 @@ def _contraction(cluster: Cluster, target: Target) -> Lowering | None:
         return None
     if isinstance(hero.op, Dot):
         return lower_dot(cluster, hero, target)
-    return lower_depthwise(cluster, hero, target) or lower_convolution(cluster, hero, target)
+    return (
+        lower_depthwise(cluster, hero, target)
+        or lower_winograd(cluster, hero, target)
+        or lower_convolution(cluster, hero, target)
+    )

@@ -35,7 +35,9 @@ def remainder(b: KernelBuilder, x: Value, y: Value) -> Value:
         whole = b.select(b.compare("LT", quotient, b.const(2.0**26, F64)), b.unary("trunc", quotient), short)
         left = b.fma(b.unary("neg", whole), unit, r)
         # one unit of the quotient's last bit too much: give it back
-        last = b.binary("shl", b.max(b.sub(_exponent(b, whole), b.const(25, S64)), b.const(1023, S64)), b.const(52, S64))
+        last = b.binary(
+            "shl", b.max(b.sub(_exponent(b, whole), b.const(25, S64)), b.const(1023, S64)), b.const(52, S64)
+        )
         mended = b.fma(b.bitcast(last, F64), unit, left)
         loop.yield_(b.select(b.compare("LT", left, zero), mended, left))
     (r,) = loop.results

@@ -179,9 +179,7 @@ def _reduced_exactly(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     m = b.or_(b.and_(raw, word((1 << 52) - 1)), word(1 << 52))
     first = b.sub(exponent, word(1075 + 2 - _LEADING_ZEROS))
     start = b.bitcast(right(first, 5), S64)
-    words = [
-        b.convert(b.load(table, b.add(b.convert(start, INDEX), b.const(k))), U64) for k in range(7)
-    ]
+    words = [b.convert(b.load(table, b.add(b.convert(start, INDEX), b.const(k))), U64) for k in range(7)]
     words.append(b.splat(word(0), words[0].lanes))
     pairs = [b.or_(b.binary("shl", words[k], word(32)), words[k + 1]) for k in range(0, 8, 2)]
     shift = b.and_(first, word(31))
@@ -199,9 +197,7 @@ def _reduced_exactly(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     negated_high = b.add(b.unary("not", high), b.convert(b.compare("EQ", low, word(0)), U64))
     high, low = b.select(below, negated_high, high), b.select(below, b.sub(word(0), low), low)
     pieces = (right(high, 32), b.and_(high, word(0xFFFFFFFF)), right(low, 32), b.and_(low, word(0xFFFFFFFF)))
-    parts = [
-        b.mul(b.convert(piece, F64), b.const(2.0 ** (-30 - 32 * k), F64)) for k, piece in enumerate(pieces)
-    ]
+    parts = [b.mul(b.convert(piece, F64), b.const(2.0 ** (-30 - 32 * k), F64)) for k, piece in enumerate(pieces)]
     top, error = two_sum(b, parts[0], parts[1])
     top, error = two_sum(b, top, plus(b, error, plus(b, parts[2], parts[3])))
     result = _times_half_pi(b, (top, error))

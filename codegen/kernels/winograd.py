@@ -1,0 +1,314 @@
+"""Winograd's convolution F(4x4, 3x3): 36 products for 16 outputs of a 3x3 window, where direct takes 144.
+
+    V = B^T d B        for each 6x6 tile of the input          (input transform)
+    M[k] = V[k] U[k]   for each of the 36 places               (small matrix products, the register tile)
+    Y = A^T M A        for each 4x4 tile of the output         (output transform, then the epilogue)
+
+A task takes a block of tiles through all three stages while it lies in cache. Weights are transformed
+in float64 while compiling. Interpolation points are 0, 1, -1, 1/2, -2 and infinity, which err by about
+1.7e-6 norm-wise at 256 channels (direct: 2e-7); `precision="highest"` keeps to direct convolution.
+(Lavin, Gray 2016; the points after Barabasz et al. 2020.)
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from onnxla.codegen.cpu.target import Target
+from onnxla.codegen.kernels import index as ix
+from onnxla.codegen.kernels.cluster import Cluster, Frame
+from onnxla.codegen.kernels.epilogue import finish
+from onnxla.codegen.kernels.index import Expr
+from onnxla.codegen.kernels.ir import Value
+from onnxla.codegen.kernels.loop import lower_loop, name_of
+from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, choose_tiling, pack_panels
+from onnxla.codegen.kernels.value import Array
+from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
+from onnxla.hlo.literal import Literal
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.contraction import Convolution
+from onnxla.hlo.ops.shape import Pad
+from onnxla.hlo.ops.structural import Constant, Parameter
+from onnxla.hlo.types import F32, TensorType
+from onnxla.hlo.types import Array as NumpyArray
+
+OUT, IN = 4, 6
+"""Outputs and inputs of a tile, in each direction."""
+PLACES = IN * IN
+SCRATCH_BYTES = 1 << 20
+"""What the tiles of a block may take, transformed, before and after the products."""
+L3_BYTES_PER_CYCLE = 10.0
+"""Weights that a core can stream from a shared cache."""
+
+
+@cache
+def matrices() -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """A^T (4x6), G (6x3) and B^T (6x6) of Cook and Toom's construction."""
+    points = [Fraction(0), Fraction(1), Fraction(-1), Fraction(1, 2), Fraction(-2)]
+    count = len(points)
+
+    def product(roots: list[Fraction]) -> list[Fraction]:
+        """The coefficients of the polynomial with these roots, constant first."""
+        coefficients = [Fraction(1)]
+        for root in roots:
+            shifted = [Fraction(0), *coefficients]
+            coefficients = [s - root * c for s, c in zip(shifted, [*coefficients, Fraction(0)], strict=True)]
+        return coefficients
+
+    others = [[q for q in points if q != p] for p in points]
+    scales = [math.prod((p - q for q in rest), start=Fraction(1)) for p, rest in zip(points, others, strict=True)]
+    a = [[p**i for p in points] + [Fraction(i == OUT - 1)] for i in range(OUT)]
+    g = [[p**j / s for j in range(3)] for p, s in zip(points, scales, strict=True)] + [[0, 0, 1]]
+    b = [[*product(rest), *[Fraction(0)] * (IN - count)] for rest in others] + [product(points)]
+    return tuple(tuple(tuple(float(x) for x in row) for row in m) for m in (a, g, b))
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The sizes of one convolution and how its tiles are cut into blocks."""
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    features: int
+    lanes: int
+
+    @property
+    def rows(self) -> int:
+        return -(-self.height // OUT)
+
+    @property
+    def columns(self) -> int:
+        return -(-self.width // OUT)
+
+    @property
+    def tiles(self) -> int:
+        return self.batch * self.rows * self.columns
+
+    @property
+    def block(self) -> int:
+        """Tiles of a block: as even as possible within the scratch."""
+        most = max(SCRATCH_BYTES // (PLACES * 4 * (self.channels + self.features)), 1)
+        return -(-self.tiles // -(-self.tiles // most))
+
+    def pays(self, target: Target) -> bool:
+        """Whether the cost model expects it to be faster than direct convolution."""
+        flops_per_cycle = 4.0 * self.lanes
+        direct = 18.0 * self.batch * self.height * self.width * self.channels * self.features / flops_per_cycle
+        products = 2.0 * PLACES * self.tiles * self.channels * self.features / flops_per_cycle / 0.8
+        transforms = self.tiles * (self.channels * 150 + self.features * 130) / self.lanes
+        weights = PLACES * 4.0 * self.channels * self.features
+        passes = -(-self.tiles // self.block) if weights > target.l2_bytes / 2 else 0
+        streamed = passes * weights / L3_BYTES_PER_CYCLE if weights < target.l3_bytes / 2 else math.inf
+        return products + transforms + max(streamed - products, 0) < 0.9 * direct
+
+
+def lower_winograd(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
+    """None where the convolution is of another kind, or the cost model finds it no faster."""
+    op = hero.op
+    assert isinstance(op, Convolution)
+    lhs, kernel = (o.tensor_type for o in hero.operands)
+    number = cluster.operand_number(hero.operands[1])
+    plain = all(
+        (w.size, w.stride, w.window_dilation, w.base_dilation, w.reversal) == (3, 1, 1, 1, False)
+        for w in op.window.dimensions
+    )
+    if not plain or str(op.dimensions) != "b01f_01io->b01f" or op.feature_group_count * op.batch_group_count > 1:
+        return None
+    constant = isinstance(cluster.instruction.operands[number].op, Constant)
+    if {lhs.element, kernel.element, op.element} != {F32} or not constant:
+        return None
+    lanes = target.vector_bytes // 4
+    batch, height, width, features = hero.shape
+    shape = _Shape(batch, height, width, lhs.shape[3], features, lanes)
+    if shape.channels % lanes or features % lanes or shape.block < 4 or not shape.pays(target):
+        return None
+    return _Winograd(cluster, hero, target, shape, number).lower()
+
+
+class _Winograd:
+    def __init__(self, cluster: Cluster, hero: Instruction, target: Target, shape: _Shape, number: int) -> None:
+        self.cluster, self.hero, self.target, self.shape, self.number = cluster, hero, target, shape, number
+        self.tiling = choose_tiling((shape.block,), shape.features, True, F32, target)
+        self.padded, self.pad_call = self._padding()
+        blocks = -(-shape.tiles // shape.block)
+        frame = Frame(cluster, name_of(cluster) + "_winograd", blocks, cluster.replaced(hero, *hero.operands))
+        self.frame, self.e, self.b = frame, frame.emitter, frame.b
+        self.input = frame.array("padded", self.padded, "input")
+        frame.arguments.append(Temporary(0))
+        panels = -(-shape.features // self.tiling.width)
+        panel = shape.channels * self.tiling.width
+        packed = self.b.parameter("packed", F32, PLACES * panels * panel, "input", 64)
+        frame.arguments.append(Packed(number, f"winograd 4x4 x{self.tiling.width}", self._pack))
+        self.right = PackedRight(packed, self.tiling.width, panel, panels * panel)
+        self.panels = panels
+        self.v = self.b.scratch("v", F32, PLACES * shape.block * shape.channels)
+        self.m = self.b.scratch("m", F32, PLACES * shape.block * shape.features)
+        self.y = self.b.scratch("y", F32, OUT * OUT * shape.lanes)
+
+    def _padding(self) -> tuple[TensorType, KernelCall]:
+        """The input with its padding, and whole tiles at the far edges."""
+        op = self.hero.op
+        assert isinstance(op, Convolution)
+        lhs, s = self.hero.operands[0].tensor_type, self.shape
+        above, left = (w.pad_low for w in op.window.dimensions)
+        below = s.rows * OUT + 2 - lhs.shape[1] - above
+        right = s.columns * OUT + 2 - lhs.shape[2] - left
+        source = Instruction(Parameter(0, lhs))
+        zero = Instruction(Constant(Literal(np.zeros((), np.float32))))
+        pad = Instruction(Pad((0, above, left, 0), (0, below, right, 0), (0, 0, 0, 0)), (source, zero))
+        (call,) = lower_loop(Cluster.of(pad), self.target).calls
+        number = self.cluster.operand_number(self.hero.operands[0])
+        arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
+        return pad.tensor_type, KernelCall(call.kernel, arguments)
+
+    def _pack(self, kernel: NumpyArray) -> NumpyArray:
+        """Weights `[3, 3, channels, features]` transformed: panels for each of the 36 places."""
+        g = np.array(matrices()[1])
+        wide = np.einsum("ij,jlck,ml->imck", g, kernel.astype(np.float64), g)
+        flat = wide.reshape(PLACES, self.shape.channels, self.shape.features)
+        return pack_panels(flat, self.tiling.width, np.dtype(np.float32))
+
+    def lower(self) -> Lowering:
+        e, b, s = self.e, self.b, self.shape
+        first = e.bind("block", b.task, 0, -(-s.tiles // s.block) - 1) * s.block
+        count = b.min(b.const(s.block), b.sub(b.const(s.tiles), e.position(first)))
+        with b.loop(b.const(0), count) as loop, e.scope():
+            self._transform_input(first, e.bind("tile", loop.index, 0, s.block - 1))
+        self._multiply()
+        with b.loop(b.const(0), count) as loop, e.scope():
+            self._transform_output(first, e.bind("tile", loop.index, 0, s.block - 1))
+        kernel = b.finish()
+        kernel.flops = 2.0 * PLACES * s.tiles * s.channels * s.features
+        calls = (self.pad_call, KernelCall(kernel, tuple(self.frame.arguments)))
+        return Lowering(calls, (self.padded.bytes,))
+
+    def _place(self, first: Expr, tile: Expr) -> tuple[Expr, Expr, Expr]:
+        """Image, tile row and tile column of a tile of the block."""
+        e, s = self.e, self.shape
+        number = e.bind("number", e.position(first + tile), 0, s.tiles - 1)
+        at = ix.delinearize(number, (s.batch, s.rows, s.columns))
+        image, row, column = (e.bind(f"t{k}", e.position(i), i.low, i.high) for k, i in enumerate(at))
+        return image, row, column
+
+    def _combine(self, coefficients: tuple[float, ...], values: list[Value]) -> Value:
+        """The linear combination, without products by 0, 1 and -1."""
+        b = self.b
+        total: Value | None = None
+        for c, v in sorted(zip(coefficients, values, strict=True), key=lambda pair: pair[0] != 1.0):
+            if c == 0:
+                continue
+            if total is None:
+                total = v if c == 1 else b.mul(v, b.const(c, F32))
+            elif abs(c) == 1:
+                total = b.add(total, v) if c == 1 else b.sub(total, v)
+            else:
+                total = b.fma(v, b.const(c, F32), total)
+        assert total is not None
+        return total
+
+    def _both_ways(self, matrix: tuple[tuple[float, ...], ...], grid: list[list[Value]]) -> list[list[Value]]:
+        """matrix * grid * matrix^T, on vectors."""
+        size = len(grid)
+        half = [[self._combine(row, [grid[k][j] for k in range(size)]) for j in range(size)] for row in matrix]
+        return [[self._combine(row, line) for row in matrix] for line in half]
+
+    def _transform_input(self, first: Expr, tile: Expr) -> None:
+        e, b, s = self.e, self.b, self.shape
+        image, row, column = self._place(first, tile)
+        lanes = s.lanes
+        with e.loop("c", s.channels // lanes) as (c, _):
+            grid = [
+                [self._load(self.input, (image, row * OUT + i, column * OUT + j, c * lanes)) for j in range(IN)]
+                for i in range(IN)
+            ]
+            transformed = self._both_ways(matrices()[2], grid)
+            for k in range(PLACES):
+                at = tile * s.channels + c * lanes + k * s.block * s.channels
+                b.store(self.v, e.position(at), transformed[k // IN][k % IN], alignment=64 if lanes == 16 else 0)
+
+    def _load(self, array: Array, index: tuple[Expr, ...]) -> Value:
+        at = ix.linearize(index, array.type.shape)
+        return self.b.load(array.buffer, self.e.position(at), self.shape.lanes)
+
+    def _multiply(self) -> None:
+        """The 36 products [tiles, channels] x [channels, features], also for tiles that a short block lacks."""
+        e, s = self.e, self.shape
+        left = Array(self.v, TensorType(F32, (PLACES, s.block, s.channels)))
+        problem = Problem(
+            PLACES,
+            (s.block,),
+            s.features,
+            (s.channels,),
+            left,
+            lambda batch, row, depth: (batch, *row, *depth),
+            F32,
+            lambda batch, row, column: (batch, *row, column),
+        )
+        register_tile = RegisterTile(e, problem, self.right, self.tiling.lanes)
+        height = self.tiling.rows
+        count = -(-s.block // height)
+        tall = s.block - count * (-(-s.block // count) - 1)
+        height = -(-s.block // count)
+        whole, rest = divmod(s.features, self.tiling.width)
+        with e.loop("place", PLACES) as (place, _):
+            if whole:
+                with e.loop("panel", whole) as (panel, _):
+                    self._tiles(register_tile, place, panel, self.tiling.vectors, tall, count, height)
+            if rest:
+                vectors = rest // self.tiling.lanes
+                with e.scope():
+                    self._tiles(register_tile, place, ix.constant(whole), vectors, tall, count, height)
+
+    def _tiles(
+        self, register_tile: RegisterTile, place: Expr, panel: Expr, vectors: int, tall: int, count: int, height: int
+    ) -> None:
+        e = self.e
+        for name, amount, size, start in (
+            ("tall", tall, height, 0),
+            ("short", count - tall, height - 1, tall * height),
+        ):
+            if amount:
+                with e.loop(name, amount) as (t, _):
+                    self._tile(register_tile, place, panel, vectors, t * size + start, size)
+
+    def _tile(
+        self, register_tile: RegisterTile, place: Expr, panel: Expr, vectors: int, start: Expr, height: int
+    ) -> None:
+        e, b, s, lanes = self.e, self.b, self.shape, self.tiling.lanes
+        rows = [(start + i,) for i in range(height)]
+        sums = register_tile.sums(Place(place, panel, rows, vectors, lanes))
+        for i in range(height):
+            for j in range(vectors):
+                at = place * (s.block * s.features) + rows[i][0] * s.features + panel * self.tiling.width + j * lanes
+                b.store(self.m, e.position(at), sums[i * vectors + j])
+
+    def _transform_output(self, first: Expr, tile: Expr) -> None:
+        e, b, s = self.e, self.b, self.shape
+        image, row, column = self._place(first, tile)
+        lanes = s.lanes
+        low = b.sub(b.const(s.height), e.position(row * OUT))
+        far = b.sub(b.const(s.width), e.position(column * OUT))
+        with e.loop("f", s.features // lanes) as (f, _):
+            grid = []
+            for i in range(IN):
+                line = []
+                for j in range(IN):
+                    at = tile * s.features + f * lanes + (i * IN + j) * s.block * s.features
+                    line.append(b.load(self.m, e.position(at), lanes))
+                grid.append(line)
+            outputs = self._both_ways(matrices()[0], grid)
+            for k in range(OUT * OUT):
+                b.store(self.y, b.const(k * lanes), outputs[k // OUT][k % OUT])
+            with b.loop(b.const(0), b.min(low, b.const(OUT))) as down, e.scope():
+                i = e.bind("i", down.index, 0, min(OUT, s.height) - 1)
+                with b.loop(b.const(0), b.min(far, b.const(OUT))) as across, e.scope():
+                    j = e.bind("j", across.index, 0, min(OUT, s.width) - 1)
+                    total = b.load(self.y, e.position(i * (OUT * lanes) + j * lanes), lanes)
+                    with e.vector(lanes) as lane:
+                        at = (image, row * OUT + i, column * OUT + j, f * lanes + lane)
+                        finish(self.cluster, self.hero, self.frame, at, total, F32)
