@@ -131,7 +131,9 @@ def _rewritten(instruction: Instruction) -> Instruction | None:
     result = b.convert(sums, F32)
     for scale, axis in ((left.scale, None), (right.scale, _result_axis(op, instruction, right))):
         if scale is not None:
-            spread = b.broadcast_scalar(scale, result.shape) if axis is None else b.broadcast(scale, result.shape, [axis])
+            spread = (
+                b.broadcast_scalar(scale, result.shape) if axis is None else b.broadcast(scale, result.shape, [axis])
+            )
             result = b.multiply(result, spread)
     return result
 

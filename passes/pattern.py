@@ -19,7 +19,7 @@ import numpy as np
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import OPS
 from onnxla.hlo.ops.elementwise import Elementwise
-from onnxla.hlo.ops.shape import Broadcast
+from onnxla.hlo.ops.shape import Broadcast, Reshape
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import Array
 
@@ -127,13 +127,9 @@ class Splat(Pattern):
 
 def splat_value(instruction: Instruction) -> Array | None:
     """The scalar that every element of `instruction` is, where it is a constant number."""
-    op = instruction.op
-    if isinstance(op, Constant) and op.literal.array.size == 1:
-        return op.literal.array.reshape(())
-    if isinstance(op, Broadcast):
-        inner = instruction.operands[0].op
-        if isinstance(inner, Constant) and inner.literal.array.size == 1:
-            return inner.literal.array.reshape(())
+    source = instruction.operands[0] if isinstance(instruction.op, Broadcast | Reshape) else instruction
+    if isinstance(source.op, Constant) and source.op.literal.array.size == 1:
+        return source.op.literal.array.reshape(())
     return None
 
 

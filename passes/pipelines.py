@@ -1,13 +1,14 @@
 """The passes of each target in order, a reason beside each line, and the constraints between them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from onnxla.config import CompileOptions
-from onnxla.errors import InputError
+from onnxla.errors import InputError, InternalError
 from onnxla.hlo.module import Module
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
 from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.fusion import FuseInstructions
+from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
 from onnxla.passes.layout_assignment import AssignLayouts
 from onnxla.passes.pass_base import Pass
@@ -15,12 +16,33 @@ from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
 
 
+CONSTRAINTS = (
+    ("inline-calls", "simplify", "rules do not look into calls"),
+    ("integer-contractions", "fold-constants", "folding would turn quantised weights into floats"),
+    ("simplify", "assign-layouts", "padding and scales belong into convolutions in the model's own order"),
+    ("assign-layouts", "fuse-instructions", "fusions are closed to every other pass"),
+    ("merge-common-subexpressions", "fuse-instructions", "equal values in different kernels would be computed twice"),
+)
+"""(earlier, later, why): the first `later` comes after an `earlier`."""
+
+
+def check_order(passes: Sequence[Pass]) -> None:
+    """Raise InternalError unless the passes keep the constraints and fusion is last."""
+    names = [p.name for p in passes]
+    for earlier, later, reason in CONSTRAINTS:
+        if earlier not in names[: names.index(later)]:
+            raise InternalError(f"{earlier} must run before {later}: {reason}")
+    if names[-1] != "fuse-instructions":
+        raise InternalError("nothing may run after fuse-instructions")
+
+
 def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     """The passes for `cpu` or `gpu`."""
     if target_kind not in ("cpu", "gpu"):
         raise InputError(f"no passes for the target {target_kind!r}; there are cpu and gpu")
     passes: list[Pass] = [
-        Simplify(options),  # first: folding then meets fewer and smaller instructions
+        InlineCalls(),  # first: functions of the model are no borders for anything
+        Simplify(options),  # before folding, which then meets fewer and smaller instructions
         IntegerContractions(),  # before folding, which would turn quantised weights into floats
         FoldConstants(options),  # what simplification left between constants, weights it scaled among it
         MergeCommonSubexpressions(),  # after folding, which makes equal constants
@@ -31,6 +53,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         MergeCommonSubexpressions(),  # equal transposes of one value
         FuseInstructions(),  # last: every pass before it sees plain instructions
     ]
+    check_order(passes)
     return Pipeline(passes, options, f"{target_kind} pipeline")
 
 

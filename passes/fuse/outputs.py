@@ -6,7 +6,7 @@ Both save reading something that is in registers anyway.
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.indexing import DynamicUpdateSlice
 from onnxla.hlo.ops.reduction import ReduceWindow
-from onnxla.hlo.ops.shape import Concatenate
+from onnxla.hlo.ops.shape import Concatenate, Transpose
 from onnxla.hlo.ops.structural import Parameter
 from onnxla.passes.fuse.kernels import MOST_INSTRUCTIONS, MOST_OUTPUTS, FusionPlan, Kernel
 from onnxla.passes.fuse.traits import is_elementwise, is_scalar_constant
@@ -31,8 +31,8 @@ def merge_outputs(plan: FusionPlan) -> None:
 
 
 def _is_plain_loop(kernel: Kernel) -> bool:
-    """Arithmetic over one shape; pooling, concatenates and updates in place have schedules of their own."""
-    own = DynamicUpdateSlice | ReduceWindow | Concatenate
+    """Arithmetic over one shape; what is moved tile by tile, pooled or updated in place has a schedule of its own."""
+    own = DynamicUpdateSlice | ReduceWindow | Concatenate | Transpose
     return kernel.kind == "kLoop" and not any(isinstance(m.op, own) for m in kernel.members)
 
 

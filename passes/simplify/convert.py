@@ -38,7 +38,7 @@ def holds(wide: ElementType, narrow: ElementType) -> bool:
 
 def _precision(element: ElementType) -> int:
     """Bits of a float's significand, the hidden one included."""
-    return int(ml_dtypes.finfo(element.dtype).nmant) + 1
+    return int(ml_dtypes.finfo(element.dtype).nmant) + 1  # type: ignore[no-untyped-call]
 
 
 @rule(convert(x, e))

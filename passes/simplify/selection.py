@@ -117,7 +117,8 @@ def negated_compare(b: Builder, root: Instruction) -> Replacement:
         opposite |= {"LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
     if inner.op.direction not in opposite:
         return NoMatch("NaN makes a difference")
-    return b.compare(*inner.operands, opposite[inner.op.direction])
+    lhs, rhs = inner.operands
+    return b.compare(lhs, rhs, opposite[inner.op.direction])
 
 
 @rule(compare(x, splat(c)))

@@ -266,8 +266,8 @@ def slice_of_movement(b: Builder, root: Instruction) -> Replacement:
             narrow = b.slice(operand, *zip(*rows, strict=True)) if rows else operand
             return b.broadcast(narrow, root.shape, dimensions)
         case Transpose(permutation):
-            rows = {d: (op.starts[i], op.limits[i], op.strides[i]) for i, d in enumerate(permutation)}
-            narrow = b.slice(source.operands[0], *zip(*(rows[d] for d in range(len(rows))), strict=True))
+            moved = {d: (op.starts[i], op.limits[i], op.strides[i]) for i, d in enumerate(permutation)}
+            narrow = b.slice(source.operands[0], *zip(*(moved[d] for d in range(len(moved))), strict=True))
             return b.transpose(narrow, permutation)
         case Reshape():
             return _slice_of_reshape(b, root, op, source.operands[0])
