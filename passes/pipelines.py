@@ -15,7 +15,6 @@ from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
 
-
 CONSTRAINTS = (
     ("inline-calls", "simplify", "rules do not look into calls"),
     ("integer-contractions", "fold-constants", "folding would turn quantised weights into floats"),
