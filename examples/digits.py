@@ -48,7 +48,7 @@ class Convolution:
         y = y.reshape(n, height // 2, 2, width // 2, 2, -1)
         pooled = y.max((2, 4))
         self.chosen = (y == pooled[:, :, None, :, None]) & (y > 0)
-        return np.maximum(pooled, 0).transpose(0, 3, 1, 2)
+        return np.asarray(np.maximum(pooled, 0).transpose(0, 3, 1, 2))
 
     def backward(self, gradient: Array) -> Array:
         """From the gradient of the result to that of the input; keeps those of weight and bias."""
@@ -61,7 +61,7 @@ class Convolution:
         for i in range(3):
             for j in range(3):
                 padded[:, :, i : i + rows * 2, j : j + columns * 2] += windows[..., i, j].transpose(0, 3, 1, 2)
-        return padded[:, :, 1:-1, 1:-1]
+        return np.asarray(padded[:, :, 1:-1, 1:-1])
 
     @property
     def parameters(self) -> list[Array]:
@@ -119,7 +119,7 @@ class Network:
             parameter += momentum
 
     def digits(self, images: Array) -> Array:
-        return self.scores(images).argmax(1)
+        return np.asarray(self.scores(images).argmax(1))
 
 
 def softmax(scores: Array) -> Array:
@@ -143,7 +143,8 @@ def onnx_model(network: Network) -> onnx.ModelProto:
         "dense.weight": network.last.weight,
         "dense.bias": network.last.bias,
     }
-    same, half = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, {"kernel_shape": [2, 2], "strides": [2, 2]}
+    same: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    half: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
         helper.make_node("Conv", ["image", "conv1.weight", "conv1.bias"], ["conv1"], "/conv1/Conv", **same),
         helper.make_node("Relu", ["conv1"], ["relu1"], "/conv1/Relu"),

@@ -15,26 +15,17 @@ any spaces. `// -----` divides a file into programs; a part without RUN uses the
 """
 
 import argparse
-import importlib
-import inspect
-import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import onnxla.passes
+from onnxla.cli.opt_command import run_passes
 from onnxla.config import CompileOptions
-from onnxla.errors import InputError, OnnxlaError
-from onnxla.hlo.parser import parse_module
-from onnxla.hlo.printer import print_module
-from onnxla.hlo.verifier import verify
-from onnxla.passes.pass_base import Pass
-from onnxla.passes.pipeline import Pipeline
+from onnxla.errors import OnnxlaError
 
 _DIRECTIVE = re.compile(r"//\s*CHECK(?:-(NEXT|NOT|COUNT-(\d+)))?:\s*(.*?)\s*$")
 _RUN = re.compile(r"//\s*RUN:\s*(.*?)\s*$", re.MULTILINE)
@@ -136,34 +127,13 @@ def run_command(command: str, text: str) -> str:
 
 
 def _opt(text: str, words: list[str]) -> str:
-    """`onnxla opt`, in this process: the passes in order, verified, and the module they leave."""
+    """`onnxla opt`, in this process."""
     arguments = argparse.ArgumentParser("onnxla opt", exit_on_error=False)
     arguments.add_argument("--passes", default="")
     arguments.add_argument("--fast-math", action="store_true")
     given = arguments.parse_args(words)
-    options = CompileOptions(fast_math=given.fast_math)
-    module = parse_module(text)
-    verify(module)
-    Pipeline([make_pass(name, options) for name in given.passes.split(",") if name], options).run(module)
-    return print_module(module)
-
-
-def make_pass(name: str, options: CompileOptions) -> Pass:
-    """The pass called `name`, wherever under `passes` its class is."""
-    for module in pkgutil.walk_packages(onnxla.passes.__path__, "onnxla.passes."):
-        importlib.import_module(module.name)
-    classes: list[Any] = [Pass]
-    found: dict[str, Any] = {}
-    while classes:
-        cls = classes.pop()
-        classes += cls.__subclasses__()
-        if hasattr(cls, "name"):
-            found[cls.name] = cls
-    if name not in found:
-        raise InputError(f"no pass is called {name!r}; the passes are {', '.join(sorted(found))}")
-    takes_options = "options" in inspect.signature(found[name]).parameters
-    made: Pass = found[name](options=options) if takes_options else found[name]()
-    return made
+    names = given.passes.split(",") if given.passes else []
+    return run_passes(text, names, CompileOptions(fast_math=given.fast_math))
 
 
 class HloFile(pytest.File):

@@ -41,6 +41,12 @@ def compile_cuda(source: str, architecture: str = "sm_80") -> CompiledKernel:
         nvrtc.nvrtcDestroyProgram(program)
 
 
+def nvrtc_version() -> str:
+    """Such as `13.0`. Raises DeviceError where NVRTC is missing."""
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
 def _nvrtc() -> Any:
     try:
         from cuda.bindings import nvrtc

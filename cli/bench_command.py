@@ -1,0 +1,110 @@
+"""`onnxla bench`: the time of a run against onnxruntime's, in turns, on the same threads."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from onnxla.cli import arguments
+from onnxla.cli.comparison import compare
+from onnxla.cli.feeds import feeds_for, read_inputs
+from onnxla.cli.models import is_artifact, request
+from onnxla.cli.output import duration, print_json, say, table
+from onnxla.cli.witness import Witness
+from onnxla.errors import InputError
+
+Rounds = Annotated[int, typer.Option("--rounds", min=1, help="How often the two take turns.")]
+Burst = Annotated[float, typer.Option("--burst", min=0.0, help="Seconds that each runs in a round, at least 3 runs.")]
+_WARMUP = 3
+_LEAST = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The runs of one of the two, in seconds."""
+
+    name: str
+    median: float
+    fastest: float
+    runs: int
+
+
+def bench(
+    model: arguments.OnnxModel,
+    input: arguments.Inputs = None,
+    seed: arguments.Seed = 0,
+    threads: arguments.Threads = 1,
+    rounds: Rounds = 7,
+    burst: Burst = 0.2,
+    shape: arguments.ShapeTexts = None,
+    dim: arguments.DimTexts = None,
+    constant: arguments.ConstantTexts = None,
+    option: arguments.OptionTexts = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Time a model against onnxruntime with its default settings. Ends with 1 where their results differ.
+
+    The two take turns, so that noise of the machine meets both; the ratio is the median over the rounds.
+    """
+    if is_artifact(model):
+        raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
+    wanted = request(model, shape, dim, constant, option, threads=threads)
+    compiled = wanted.load()
+    feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(input), seed, wanted.single_dims)
+    witness = Witness(model, compiled.num_threads)
+    arrays, all_arrays = feeds.arrays, {**wanted.constants, **feeds.arrays}
+    names = [t.name for t in compiled.get_outputs()]
+    theirs = witness.run(all_arrays, names)
+    differing = [
+        name
+        for name, mine in zip(names, compiled.run(None, arrays), strict=True)
+        if not compare(name, mine, theirs[name]).agrees
+    ]
+
+    def run_ours() -> object:
+        return compiled.run(None, arrays)
+
+    def run_theirs() -> object:
+        return witness.run_plainly(all_arrays)
+
+    for _ in range(_WARMUP):
+        run_ours(), run_theirs()
+    ours: list[list[float]] = []
+    others: list[list[float]] = []
+    for _ in range(rounds):
+        ours.append(_burst(run_ours, burst))
+        others.append(_burst(run_theirs, burst))
+    timings = [_timing("onnxla", ours), _timing(f"onnxruntime {witness.version}", others)]
+    ratio = statistics.median(statistics.median(b) / statistics.median(a) for a, b in zip(ours, others, strict=True))
+    if as_json:
+        print_json({"threads": compiled.num_threads, "timings": timings, "ratio": ratio, "differing": differing})
+    else:
+        rows = [(t.name, duration(t.median), duration(t.fastest), t.runs) for t in timings]
+        table(
+            ("runtime", ">median", ">fastest", ">runs"), rows, f"{model.name}, at most {compiled.num_threads} threads"
+        )
+        say(f"onnxla is {ratio:.2f} times as fast as onnxruntime", style="bold")
+        if differing:
+            say(f"the results differ in {', '.join(differing)}: see onnxla validate", style="bold red")
+    if differing:
+        raise typer.Exit(1)
+
+
+def _burst(run: Callable[[], object], seconds: float) -> list[float]:
+    """Times of runs one after the other. The first is not counted: it finds the caches full of the other's data."""
+    run()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < _LEAST or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _timing(name: str, bursts: list[list[float]]) -> Timing:
+    times = [t for one in bursts for t in one]
+    return Timing(name, statistics.median(times), min(times), len(times))

@@ -1,0 +1,77 @@
+"""`onnxla compile`: a model to an artifact, with a summary."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onnxla import CompiledModel
+from onnxla.cli import arguments
+from onnxla.cli.models import is_artifact, request, require_programs
+from onnxla.cli.output import duration, print_json, say, signature_line, size
+from onnxla.errors import InputError
+from onnxla.runtime.report import CompileReport
+
+Source = Annotated[Path, typer.Argument(help="An ONNX model, or HLO text (.hlo).")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; by default model.onnxla.")]
+Target = Annotated[str, typer.Option("--target", help="What to make code for: cpu.")]
+
+
+def compile_model(
+    model: Source,
+    output: Output = None,
+    target: Target = "cpu",
+    shape: arguments.ShapeTexts = None,
+    dim: arguments.DimTexts = None,
+    constant: arguments.ConstantTexts = None,
+    option: arguments.OptionTexts = None,
+    dump_to: arguments.DumpTo = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Compile a model to native code in one file."""
+    if is_artifact(model):
+        raise InputError(f"{model} is compiled already")
+    path = output if output is not None else Path(f"{model.stem}.onnxla")
+    wanted = request(model, shape, dim, constant, option, dump_to, target=target)
+    compiled = wanted.compile()
+    require_programs(compiled, wanted)
+    written = compiled.save(path)
+    if as_json:
+        print_json(_document(compiled, path, written))
+    else:
+        _print_summary(compiled, path, written)
+
+
+def _document(compiled: CompiledModel, path: Path, written: int) -> dict[str, object]:
+    return {
+        "artifact": str(path),
+        "artifact_bytes": written,
+        "inputs": compiled.get_inputs(),
+        "outputs": compiled.get_outputs(),
+        "programs": len(compiled.programs),
+        "report": compiled.report,
+    }
+
+
+def _print_summary(compiled: CompiledModel, path: Path, written: int) -> None:
+    say(f"{path}  {size(written)}", style="bold")
+    say(f"  inputs   {signature_line(compiled.get_inputs())}")
+    say(f"  outputs  {signature_line(compiled.get_outputs())}")
+    if len(compiled.programs) > 1:
+        say(f"  code for {len(compiled.programs)} sets of shapes; the numbers are of the last")
+    report = compiled.report
+    if report is not None:
+        for line in report_lines(report):
+            say(f"  {line}")
+
+
+def report_lines(report: CompileReport) -> list[str]:
+    """What compiling did, a line for each idea."""
+    stages = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
+    return [
+        f"work     {report.nodes} nodes -> {report.instructions} instructions -> {report.kernels} kernels, "
+        f"{report.steps} steps",
+        f"memory   arena {size(report.arena_bytes)} (all intermediates: {size(report.intermediate_bytes)}), "
+        f"weights {size(report.weights_bytes)}, code {size(report.code_bytes)}",
+        f"time     {duration(report.total_seconds)}: {stages}" + (" (from the cache)" if report.from_cache else ""),
+    ]

@@ -1,0 +1,155 @@
+"""`onnxla inspect`: what is inside a model or an artifact, down to the memory plan."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from onnxla import CompiledModel
+from onnxla.cli import arguments
+from onnxla.cli.compile_command import report_lines
+from onnxla.cli.models import Request, is_artifact, request, require_programs
+from onnxla.cli.output import print_json, safe, say, signature_line, size, table
+from onnxla.errors import InputError
+
+
+class Part(StrEnum):
+    """What to show."""
+
+    SUMMARY = "summary"
+    HLO = "hlo"
+    OPTIMIZED_HLO = "optimized_hlo"
+    DOT = "optimized_hlo_dot"
+    KERNELS = "kernels"
+    PLAN = "plan"
+    MEMORY = "memory"
+
+
+Show = Annotated[Part, typer.Option("--show", help="The part to print.")]
+After = Annotated[
+    str | None,
+    typer.Option("--after", help="Print the HLO after `import`, after `passes`, or after one pass by its name."),
+]
+
+
+def inspect(
+    model: arguments.Model,
+    show: Show = Part.SUMMARY,
+    after: After = None,
+    shape: arguments.ShapeTexts = None,
+    dim: arguments.DimTexts = None,
+    constant: arguments.ConstantTexts = None,
+    option: arguments.OptionTexts = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Show signature, HLO at any stage, kernels and memory plan of a model or an artifact."""
+    wanted = request(model, shape, dim, constant, option)
+    if after is not None:
+        text = hlo_after(after, wanted)
+        print_json({"after": after, "hlo": text}) if as_json else print(safe(text), end="")
+        return
+    compiled = wanted.load()
+    require_programs(compiled, wanted)
+    if as_json:
+        print_json(_document(compiled))
+    elif show is Part.SUMMARY:
+        _print_summary(compiled)
+    elif show is Part.KERNELS:
+        _print_kernels(compiled)
+    else:
+        print(safe(compiled.hlo(show.value)), end="")
+
+
+def hlo_after(stage: str, wanted: Request) -> str:
+    """The HLO as it stands after `import`, `passes` or one pass. Raises InputError for another word."""
+    if stage in ("import", "passes"):
+        compiled = wanted.load()
+        require_programs(compiled, wanted)
+        return compiled.hlo("hlo" if stage == "import" else "optimized_hlo")
+    if is_artifact(wanted.path):
+        raise InputError(f"{wanted.path} holds the HLO after import and after passes; for {stage} give the model")
+    from onnxla.frontends.onnx.importer import import_model
+    from onnxla.hlo.printer import print_module
+    from onnxla.passes.pipelines import optimize, pipeline_for
+
+    names = list(dict.fromkeys(p.name for p in pipeline_for("cpu", wanted.options).passes))
+    if stage not in names:
+        raise InputError(f"--after {stage}: there are import, passes, {', '.join(names)}")
+    if wanted.path.suffix == ".hlo":
+        raise InputError(f"{wanted.path} is HLO text: onnxla opt runs passes on it")
+    module = import_model(
+        wanted.onnx,
+        shapes=wanted.shapes,
+        dims=wanted.single_dims,
+        constants=wanted.constants,
+        options=wanted.options,
+    ).module
+    optimize(module, "cpu", replace(wanted.options, stop_after=stage))
+    return print_module(module)
+
+
+def _document(compiled: CompiledModel) -> dict[str, object]:
+    program = compiled.programs[0]
+    return {
+        "about": compiled.about,
+        "inputs": compiled.get_inputs(),
+        "outputs": compiled.get_outputs(),
+        "programs": len(compiled.programs),
+        "memory": compiled.memory(),
+        "instructions": program.instruction_count,
+        "kernels": program.kernel_count,
+        "steps": program.steps,
+        "triple": program.triple,
+        "cpu": program.cpu,
+        "features": program.features,
+        "report": compiled.report,
+    }
+
+
+def _print_summary(compiled: CompiledModel) -> None:
+    program = compiled.programs[0]
+    memory = compiled.memory()
+    say(f"inputs   {signature_line(compiled.get_inputs())}")
+    say(f"outputs  {signature_line(compiled.get_outputs())}")
+    for key, value in compiled.about.items():
+        if key != "target":  # the line on the machine says it in short
+            say(f"{key:<8} {_about_line(value)}")
+    say(f"machine  {program.triple}, {program.cpu}")
+    say(f"programs {len(compiled.programs)}{_specialisations(compiled)}")
+    if compiled.report is not None:
+        for line in report_lines(compiled.report):
+            say(line)
+    else:
+        say(
+            f"work     {program.instruction_count} instructions -> {program.kernel_count} kernels, "
+            f"{len(program.steps)} steps"
+        )
+        say(
+            f"memory   arena {size(memory.arena)} (all intermediates: {size(memory.intermediates)}), "
+            f"weights {size(memory.weights)}"
+        )
+    say("more with --show hlo, optimized_hlo, kernels, plan, memory, or --after PASS", style="dim")
+
+
+def _about_line(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_about_line(item)}" for name, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)
+
+
+def _specialisations(compiled: CompiledModel) -> str:
+    if len(compiled.programs) == 1:
+        return ""
+    return ": " + "; ".join(", ".join(map(str, program.inputs)) for program in compiled.programs)
+
+
+def _print_kernels(compiled: CompiledModel) -> None:
+    rows = [
+        (number, step.op, step.name, size(step.bytes), f"{step.flops / 1e6:.2f}" if step.flops else "", step.source)
+        for number, step in enumerate(compiled.programs[0].steps)
+    ]
+    table((">step", "op", "kernel", ">traffic", ">Mflop", "node of the model"), rows)

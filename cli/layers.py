@@ -1,0 +1,50 @@
+"""A model with every value of its graph among the outputs, to find the first node that differs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto, TensorProto, ValueInfoProto, shape_inference
+
+from onnxla.errors import ModelFormatError
+
+
+@dataclass(frozen=True)
+class LayeredModel:
+    """The model, and the node that makes each value, in the graph's order."""
+
+    model: ModelProto
+    nodes: dict[str, str]
+
+
+def with_every_layer(path: Path) -> LayeredModel:
+    """Read a model and make outputs of all tensors that its nodes compute. External data stays where it is."""
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except Exception as error:  # protobuf and onnx raise many kinds
+        raise ModelFormatError(f"{path} is not an ONNX model: {error}") from error
+    outputs = {o.name for o in model.graph.output}
+    others = _not_tensors_of_numbers(model)
+    nodes: dict[str, str] = {}
+    for number, node in enumerate(model.graph.node):
+        if node.op_type == "Constant":
+            continue
+        for name in node.output:
+            if name and name not in others:
+                nodes[name] = f"{node.name or name} ({node.op_type}), node {number}"
+                if name not in outputs:
+                    model.graph.output.append(ValueInfoProto(name=name))
+    return LayeredModel(model, nodes)
+
+
+def _not_tensors_of_numbers(model: ModelProto) -> set[str]:
+    """Values known to be strings, sequences and the like, which cannot be outputs."""
+    try:
+        inferred = shape_inference.infer_shapes(model)
+    except Exception:  # a model that onnx cannot infer may still run: then every value is tried
+        return set()
+    return {
+        info.name
+        for info in inferred.graph.value_info
+        if info.type.WhichOneof("value") != "tensor_type" or info.type.tensor_type.elem_type == TensorProto.STRING
+    }

@@ -1,0 +1,122 @@
+"""What the commands print: text for people, one JSON document for scripts, nothing that a model could smuggle in.
+
+Results go to standard output, progress and errors to standard error. Names come from models, so control characters
+are spelled out before they reach a terminal, and no text is read as markup.
+"""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+# Control characters but newline and tab, and those that reverse or hide text.
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_WIDE = 200
+"""Columns where there is no terminal to ask: nothing is cut in a pipe."""
+
+
+def safe(text: object) -> str:
+    """`text` without characters that a terminal would act on: they are written as `\\x1b`."""
+    return _UNSAFE.sub(lambda m: m[0].encode("unicode_escape").decode(), str(text))
+
+
+def console() -> Console:
+    """Standard output, of which no text is read as markup."""
+    return _console(sys.stdout.isatty())
+
+
+def error_console() -> Console:
+    return _console(sys.stderr.isatty(), stderr=True)
+
+
+def _console(is_terminal: bool, stderr: bool = False) -> Console:
+    width = None if is_terminal else _WIDE
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
+
+
+def say(text: object = "", style: str = "") -> None:
+    """Print lines of text."""
+    console().print(Text(safe(text), style=style))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+    """Print a table. Columns whose name starts with `>` are numbers, and stand to the right."""
+    out = Table(box=box.SIMPLE_HEAD, title=Text(safe(title), style="bold") if title else None, title_justify="left")
+    for column in columns:
+        out.add_column(Text(column.lstrip(">")), justify="right" if column.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        out.add_row(*(cell if isinstance(cell, Text) else Text(safe(cell)) for cell in row))
+    console().print(out, soft_wrap=False)
+
+
+def signature_line(tensors: Sequence[object]) -> str:
+    """Inputs or outputs in one line."""
+    return ", ".join(map(str, tensors)) or "nothing"
+
+
+def verdict(good: bool, text: str) -> Text:
+    """A word that says whether something holds, in its colour."""
+    return Text(text, style="bold green" if good else "bold red")
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document. Numbers that JSON does not know become the strings `nan`, `inf` and `-inf`."""
+    print(json.dumps(plain(document), indent=2, ensure_ascii=True, allow_nan=False))
+
+
+def plain(value: object) -> Any:
+    """`value` as what JSON knows: dataclasses by field, arrays as lists, keys as text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def size(count: int) -> str:
+    """`12.3 MB`."""
+    for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def duration(seconds: float) -> str:
+    """`1.23 s`, `4.56 ms`, `7.9 us`."""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error, where that is a terminal; gives the function that is told stage and part done."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[stage]}", markup=False),
+    )
+    console = error_console()
+    hidden = not console.is_terminal
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(safe(what), total=1.0, stage="")
+        yield lambda stage, part: bar.update(task, completed=part, stage=safe(stage))

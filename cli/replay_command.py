@@ -1,0 +1,80 @@
+"""`onnxla replay`: a dump of HLO text, compiled and run, against the interpreter."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from onnxla.cli import arguments
+from onnxla.cli.comparison import compare
+from onnxla.cli.feeds import feeds_for, read_inputs
+from onnxla.cli.opt_command import read_text
+from onnxla.cli.output import print_json, progress_bar, say
+from onnxla.cli.validate_command import print_comparisons
+from onnxla.errors import HloError
+from onnxla.runtime.program import Array
+
+File = Annotated[Path, typer.Argument(help="A file of HLO text; `-` reads standard input.")]
+Weights = Annotated[
+    Path | None,
+    typer.Option("--weights", help="An .npz file with the constants that the text elides, as computation/name."),
+]
+
+
+def replay(
+    file: File,
+    input: arguments.Inputs = None,
+    weights: Weights = None,
+    seed: arguments.Seed = 0,
+    rtol: arguments.Rtol = None,
+    atol: arguments.Atol = None,
+    threads: arguments.Threads = None,
+    option: arguments.OptionTexts = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Compile and run HLO text on seeded inputs, and compare with the interpreter. Ends with 1 where they differ.
+
+    Constants that the text elides are random unless --weights gives them.
+    """
+    import onnxla
+    from onnxla.hlo.parser import parse_module
+    from onnxla.hlo.types import TensorType
+
+    stored = {} if weights is None else read_inputs([str(weights)]).named
+    invented: list[str] = []
+
+    def constant(name: str, type: TensorType) -> Array:
+        if weights is not None:
+            if name not in stored:
+                raise HloError(f"{weights} has no value for the elided constant {name}")
+            return stored[name]
+        invented.append(name)
+        rng = np.random.default_rng([seed, 1, len(invented)])
+        return rng.uniform(-1, 1, type.shape).astype(type.element.dtype)
+
+    module = parse_module(read_text(file), weights=constant)
+    with progress_bar(f"compiling {file.name}") as progress:
+        compiled = onnxla.compile(
+            module, options=arguments.parse_options(option), num_threads=threads, progress=progress
+        )
+    feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(input), seed)
+    results = compiled.run(None, feeds.arrays)
+    expected = module.entry.evaluate(*(feeds.arrays[t.name] for t in compiled.get_inputs()))
+    found = [
+        compare(tensor.name, ours, np.asarray(theirs), rtol, atol)
+        for tensor, ours, theirs in zip(
+            compiled.get_outputs(), results, expected if isinstance(expected, tuple) else (expected,), strict=True
+        )
+    ]
+    agrees = all(c.agrees for c in found)
+    if as_json:
+        print_json({"agrees": agrees, "random": feeds.random, "random_constants": invented, "outputs": found})
+    else:
+        if feeds.random:
+            say(f"random inputs (seed {seed}): {', '.join(feeds.random)}", style="dim")
+        if invented:
+            say(f"random constants: {len(invented)} that the text elides", style="dim")
+        print_comparisons(found, "outputs against the interpreter")
+    if not agrees:
+        raise typer.Exit(1)

@@ -1,0 +1,57 @@
+"""`onnxla run`: an artifact or a model on inputs from files, or on random ones."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from onnxla.cli import arguments
+from onnxla.cli.feeds import feeds_for, read_inputs, write_outputs
+from onnxla.cli.models import request
+from onnxla.cli.output import duration, print_json, say
+
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="An .npz file that receives the outputs.")]
+WithProfile = Annotated[bool, typer.Option("--profile", help="Print the time of each step.")]
+
+
+def run(
+    model: arguments.Model,
+    input: arguments.Inputs = None,
+    output: Output = None,
+    seed: arguments.Seed = 0,
+    profile: WithProfile = False,
+    threads: arguments.Threads = None,
+    shape: arguments.ShapeTexts = None,
+    dim: arguments.DimTexts = None,
+    constant: arguments.ConstantTexts = None,
+    option: arguments.OptionTexts = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Run a model on given or seeded random inputs."""
+    given = read_inputs(input)
+    wanted = request(model, shape, dim, constant, option, threads=threads)
+    compiled = wanted.load()
+    feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, seed, wanted.dims)
+    start = time.perf_counter()
+    results = compiled.run(None, feeds.arrays)
+    seconds = time.perf_counter() - start
+    outputs = dict(zip((t.name for t in compiled.get_outputs()), results, strict=True))
+    if output is not None:
+        write_outputs(output, outputs)
+    steps = compiled.profile(feeds.arrays) if profile else None
+    if as_json:
+        rows = None if steps is None else [{"seconds": row.seconds, **vars(row.step)} for row in steps.rows]
+        print_json({"seconds": seconds, "random": feeds.random, "outputs": outputs, "profile": rows})
+        return
+    if feeds.random:
+        say(f"random inputs (seed {seed}): {', '.join(feeds.random)}", style="dim")
+    for name, array in outputs.items():
+        say(f"{name} {array.dtype}[{','.join(map(str, array.shape))}]", style="bold")
+        say(np.array2string(array, threshold=40, edgeitems=4, precision=6, suppress_small=True, max_line_width=100))
+    say(f"{duration(seconds)} with at most {compiled.num_threads} threads", style="dim")
+    if output is not None:
+        say(f"outputs are in {output}", style="dim")
+    if steps is not None:
+        say(steps)

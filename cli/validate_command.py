@@ -1,0 +1,127 @@
+"""`onnxla validate`: the compiled model against onnxruntime, whole outputs or every layer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onnxla import load_compiled
+from onnxla.cli import arguments
+from onnxla.cli.comparison import Comparison, compare
+from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
+from onnxla.cli.layers import LayeredModel, with_every_layer
+from onnxla.cli.models import Request, is_artifact, request
+from onnxla.cli.output import print_json, say, table, verdict
+from onnxla.cli.witness import Witness
+from onnxla.errors import InputError
+from onnxla.runtime.program import Array
+from onnxla.runtime.thread_pool import default_threads
+
+Compiled = Annotated[
+    Path | None, typer.Option("--compiled", help="Judge this artifact, made from the model, instead of compiling.")
+]
+Layers = Annotated[
+    bool, typer.Option("--layers", help="Compare every value of the graph, and name the first node that differs.")
+]
+_SHOWN = 20
+"""Most layers that are listed."""
+
+
+def validate(
+    model: arguments.OnnxModel,
+    input: arguments.Inputs = None,
+    compiled: Compiled = None,
+    layers: Layers = False,
+    seed: arguments.Seed = 0,
+    rtol: arguments.Rtol = None,
+    atol: arguments.Atol = None,
+    threads: arguments.Threads = None,
+    shape: arguments.ShapeTexts = None,
+    dim: arguments.DimTexts = None,
+    constant: arguments.ConstantTexts = None,
+    option: arguments.OptionTexts = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Compare a compiled model with onnxruntime. Ends with 1 where an output differs.
+
+    Outputs that come with the inputs (an .npz entry under an output's name, output_0.pb) are compared as well.
+    """
+    if is_artifact(model):
+        raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
+    wanted = request(model, shape, dim, constant, option, threads=threads)
+    ours = wanted.load() if compiled is None else load_compiled(compiled, num_threads=threads)
+    given = read_inputs(input)
+    feeds = feeds_for(ours.get_inputs(), ours.get_outputs(), given, seed, wanted.single_dims)
+    names = [t.name for t in ours.get_outputs()]
+    results = dict(zip(names, ours.run(None, feeds.arrays), strict=True))
+    witness = Witness(model, threads or default_threads())
+    theirs = witness.run({**wanted.constants, **feeds.arrays}, names)
+    judged = f"onnxruntime {witness.version}"
+    rows = {judged: [compare(name, results[name], theirs[name], rtol, atol) for name in names]}
+    if feeds.expected:
+        rows["given"] = [compare(name, results[name], value, rtol, atol) for name, value in feeds.expected.items()]
+    layered, found = None, None
+    if layers:
+        layered = with_every_layer(wanted.path)
+        found = _compare_layers(layered, wanted, feeds, rtol, atol)
+    agrees = all(c.agrees for side in rows.values() for c in side)
+    if as_json:
+        print_json({"agrees": agrees, "witness": judged, "random": feeds.random, "outputs": rows, "layers": found})
+    else:
+        if feeds.random:
+            say(f"random inputs (seed {seed}): {', '.join(feeds.random)}", style="dim")
+        for against, comparisons in rows.items():
+            print_comparisons(comparisons, f"outputs against {'the values given' if against == 'given' else against}")
+        if layered is not None and found is not None:
+            _print_layers(layered, found, agrees)
+        say("every output agrees" if agrees else "outputs differ", style="bold green" if agrees else "bold red")
+    if not agrees or not all(c.agrees for c in found or ()):
+        raise typer.Exit(1)
+
+
+def print_comparisons(comparisons: list[Comparison], title: str) -> None:
+    """A table of errors, and why those that do not agree do not."""
+    rows = [
+        (
+            c.name,
+            c.type,
+            f"{c.max_absolute:.2e}",
+            f"{c.max_relative:.2e}",
+            f"{c.max_ulp:.0f}",
+            f"{c.norm_error:.2e}",
+            verdict(c.agrees, "agrees" if c.agrees else "DIFFERS"),
+        )
+        for c in comparisons
+    ]
+    table(("output", "type", ">max abs", ">max rel", ">max ulp", ">norm", "verdict"), rows, title)
+    for c in comparisons:
+        if not c.agrees:
+            say(f"{c.name}: {c.cause} (rtol {c.rtol:g}, atol {c.atol:g})", style="red")
+
+
+def _compare_layers(
+    layered: LayeredModel, wanted: Request, feeds: Feeds, rtol: float | None, atol: float | None
+) -> list[Comparison]:
+    """Every value of the graph, in the order of its nodes, compiled with all of them as outputs."""
+    folder = wanted.path.parent
+    ours = wanted.compile(layered.model, folder=folder)
+    names = [t.name for t in ours.get_outputs()]
+    results: Mapping[str, Array] = dict(zip(names, ours.run(None, feeds.arrays), strict=True))
+    witness = Witness(layered.model.SerializeToString(), wanted.threads or default_threads(), folder=folder)
+    theirs = witness.run({**wanted.constants, **feeds.arrays}, list(layered.nodes))
+    return [compare(name, results[name], theirs[name], rtol, atol) for name in layered.nodes]
+
+
+def _print_layers(layered: LayeredModel, found: list[Comparison], outputs_agree: bool) -> None:
+    wrong = [c for c in found if not c.agrees]
+    shown = wrong[:_SHOWN]
+    say(f"{len(found) - len(wrong)} of {len(found)} values of the graph agree", style="bold")
+    if wrong:
+        print_comparisons(shown, f"values that differ{f', the first {_SHOWN}' if len(wrong) > _SHOWN else ''}")
+        say(f"the first node that differs is {layered.nodes[wrong[0].name]}", style="bold red")
+    elif not outputs_agree:
+        say(
+            "with every value as an output nothing is fused and nothing differs: the fault lies in a fusion or a pass; "
+            "try --option disabled_passes=NAME"
+        )
