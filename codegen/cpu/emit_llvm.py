@@ -9,7 +9,7 @@ Intrinsics need no declaration: LLVM declares those it knows.
 import struct
 from collections.abc import Callable
 
-from onnxla.codegen.kernels.ir import INDEX, Block, Buffer, For, If, Kernel, KernelType, Value
+from onnxla.codegen.kernels.ir import Block, Buffer, For, If, Kernel, KernelType, Value
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
 from onnxla.hlo.types import F16, F32, F64, PRED, ElementType, Kind
@@ -19,7 +19,7 @@ _PREDICATES = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE":
 
 
 def emit_kernel(kernel: Kernel, symbol: str) -> str:
-    """The function's text, complete but for the module around it. Raises InternalError for a kernel that is ill-formed."""
+    """The function's text, complete but for the module around it. Raises InternalError for an ill-formed kernel."""
     verify_kernel(kernel)
     return _Printer(kernel, symbol).text()
 
@@ -143,14 +143,14 @@ class _Printer:
         self.block(op.body)
         nexts = [self.fresh(f"add nsw i64 {self.ref(op.body.parameters[0])}, {op.step}")]
         nexts += [self.ref(v) for v in op.body.results]
-        for line, value in zip(heads, nexts, strict=True):
-            self.lines[line] += f", [ {value}, %{self.block_name} ]"
+        for line, text in zip(heads, nexts, strict=True):
+            self.lines[line] += f", [ {text}, %{self.block_name} ]"
         again = self.fresh(f"icmp slt i64 {nexts[0]}, {self.ref(upper)}")
         last = self.block_name
         self.lines.append(f"  br i1 {again}, label %{body}, label %{end}")
         self.start(end)
-        for result, value, init in zip(op.results, nexts[1:], inits, strict=True):
-            arrivals = f"[ {value}, %{last} ]" + ("" if certain else f", [ {self.ref(init)}, %{before} ]")
+        for result, text, init in zip(op.results, nexts[1:], inits, strict=True):
+            arrivals = f"[ {text}, %{last} ]" + ("" if certain else f", [ {self.ref(init)}, %{before} ]")
             self.names[result] = self.fresh(f"phi {_llvm_type(result.type)} {arrivals}")
 
     def branch(self, op: If) -> None:
@@ -362,6 +362,10 @@ class _Printer:
     def extract(self, op: Value) -> str:
         return self.fresh(f"extractelement {self.typed(op.operands[0])}, i64 {op.attributes[0]}")
 
+    def any(self, op: Value) -> str:
+        (mask,) = op.operands
+        return self.fresh(f"call i1 @llvm.vector.reduce.or.{_suffix(mask.type)}({self.typed(mask)})")
+
     def pack(self, op: Value) -> str:
         kind, vector = _llvm_type(op.type), "poison"
         for k, scalar in enumerate(op.operands):
@@ -442,6 +446,7 @@ _SPECIAL: dict[str, Callable[[_Printer, Value], str]] = {
     "step": _Printer.step,
     "extract": _Printer.extract,
     "pack": _Printer.pack,
+    "any": _Printer.any,
     "shuffle": _Printer.shuffle,
     "not": _Printer.logical_not,
     "neg": _negate,

@@ -149,6 +149,10 @@ class KernelBuilder:
             vector = self.binary(opcode, self.half(vector, 0), self.half(vector, 1))
         return vector
 
+    def any(self, mask: Value) -> Value:
+        """Whether a pred holds in any lane, as a scalar."""
+        return mask if mask.lanes == 1 else self._pure("any", mask.type.with_lanes(1), (mask,))
+
     def half(self, vector: Value, which: int) -> Value:
         """The low (0) or high (1) half of a vector; a scalar where it had two lanes."""
         lanes = vector.lanes // 2

@@ -88,7 +88,7 @@ def _divide(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Va
 def _remainder(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Value:
     x, y = operands
     if x.element.is_float:
-        return math.remainder(b, x, y)
+        return math.BINARY["remainder"](b, x, y)
     zero, safe = _safe_divisor(b, element, x, y)
     rest = b.binary("rem", x, safe)
     return b.select(zero, x, rest)
@@ -104,7 +104,7 @@ def _safe_divisor(b: KernelBuilder, element: ElementType, x: Value, y: Value) ->
 def _power(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Value:
     x, y = operands
     if x.element.is_float:
-        return math.power(b, x, y)
+        return math.BINARY["power"](b, x, y)
     # square and multiply over the exponent's bits; a negative exponent leaves 0, but for bases 1 and -1
     result = b.const(1, x.element, x.lanes)
     zero, one = b.const(0, x.element), b.const(1, x.element)
@@ -222,7 +222,7 @@ def _multiply_bits(b: KernelBuilder, element: ElementType, operands: list[Value]
 
 
 def _atan2(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Value:
-    return math.atan2(b, *operands)
+    return math.BINARY["atan2"](b, *operands)
 
 
 _OPERATIONS: dict[str, Emitter] = {

@@ -83,5 +83,7 @@ class _Verifier:
             condition, a, b = op.operands
             self.require(condition.element is PRED and condition.lanes in (1, op.lanes), op, "a bad condition")
             self.require(a.type == b.type == op.type, op, "operands of other types")
+        elif op.opcode == "any":
+            self.require(op.operands[0].element is PRED and op.type.lanes == 1, op, "no truth values")
         elif op.opcode == "bitcast":
             self.require(op.operands[0].element.bits == op.element.bits, op, "other widths")

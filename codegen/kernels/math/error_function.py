@@ -2,8 +2,8 @@
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.mathematics.exponential import exponential_of_negative
-from onnxla.codegen.kernels.mathematics.parts import copy_sign, number, polynomial
+from onnxla.codegen.kernels.math.exponential import exponential_of_negative
+from onnxla.codegen.kernels.math.parts import copy_sign, number, polynomial
 from onnxla.hlo.types import F32
 
 _SMALL_F32 = (-5.9110386e-04, 4.9774526e-03, -2.6755871e-02, 1.1281520e-01, -3.7612465e-01, 1.2837915e-01)
@@ -26,7 +26,7 @@ _TAIL_F64 = (
 
 
 def erf(b: KernelBuilder, x: Value) -> Value:
-    """The Gauss error function within 2 ulp: a polynomial near 0, 1 - e**q(x) (f32) or 1 - e**(-x**2) q(x) / x beyond."""
+    """The Gauss error function within 2 ulp: a polynomial near 0, beyond it 1 - e**q(x) or (f64) 1 - e**(-x**2) q(x) / x."""
     size = b.unary("abs", x)
     square = b.mul(size, size)
     single = x.element is F32

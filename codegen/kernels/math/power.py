@@ -4,8 +4,8 @@ import math
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.mathematics.exponential import LOG2_E, logarithm, split_exponent
-from onnxla.codegen.kernels.mathematics.parts import (
+from onnxla.codegen.kernels.math.exponential import LOG2_E, logarithm, split_exponent
+from onnxla.codegen.kernels.math.parts import (
     Pair,
     copy_sign,
     fast_two_sum,
@@ -115,8 +115,11 @@ def _power_f64(b: KernelBuilder, x: Value, y: Value) -> Value:
     r = b.fma(whole, b.const(-_LN2_LOW, F64), near)
     lost = b.fma(whole, b.const(-_LN2_LOW, F64), b.sub(near, r))
     c = [1.0 / math.factorial(k) for k in range(13, 1, -1)]
-    tail = b.fma(b.add(lost, error), b.add(r, b.const(1.0, F64)), b.mul(polynomial(b, r, c), b.mul(r, r)))
-    return scale_by_power_of_two(b, b.add(b.const(1.0, F64), b.add(r, tail)), n)
+    one = b.const(1.0, F64)
+    curve = b.mul(polynomial(b, r, c), b.mul(r, r))
+    grown = b.add(one, b.add(r, curve))
+    tail = b.fma(b.add(lost, error), grown, curve)
+    return scale_by_power_of_two(b, b.add(one, b.add(r, tail)), n)
 
 
 def _logarithm_pair(b: KernelBuilder, x: Value) -> Pair:

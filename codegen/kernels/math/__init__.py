@@ -13,19 +13,19 @@ from collections.abc import Callable
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.mathematics.error_function import erf
-from onnxla.codegen.kernels.mathematics.exponential import (
+from onnxla.codegen.kernels.math.error_function import erf
+from onnxla.codegen.kernels.math.exponential import (
     exponential,
     exponential_minus_one,
     log_plus_one,
     logarithm,
     logistic,
 )
-from onnxla.codegen.kernels.mathematics.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from onnxla.codegen.kernels.mathematics.inverse_trigonometric import acos, asin, atan2
-from onnxla.codegen.kernels.mathematics.power import cbrt, power, rsqrt
-from onnxla.codegen.kernels.mathematics.remainder import remainder
-from onnxla.codegen.kernels.mathematics.trigonometric import cosine, sine, tan
+from onnxla.codegen.kernels.math.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from onnxla.codegen.kernels.math.inverse_trigonometric import acos, asin, atan2
+from onnxla.codegen.kernels.math.power import cbrt, power, rsqrt
+from onnxla.codegen.kernels.math.remainder import remainder
+from onnxla.codegen.kernels.math.trigonometric import cosine, sine, tan
 
 UNARY: dict[str, Callable[[KernelBuilder, Value], Value]] = {
     "acos": acos,

@@ -1,15 +1,17 @@
 """The hyperbolic functions and their inverses."""
 
+import math
+
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.mathematics.exponential import (
+from onnxla.codegen.kernels.math.exponential import (
     exponential_minus_one,
     exponential_of_negative,
     half_exponential,
     log_plus_one,
     logarithm,
 )
-from onnxla.codegen.kernels.mathematics.parts import copy_sign, in_f64, number, polynomial
+from onnxla.codegen.kernels.math.parts import copy_sign, in_f64, number, polynomial
 from onnxla.hlo.types import F32
 
 _LN2 = 0.6931471805599453
@@ -65,7 +67,8 @@ def acosh(b: KernelBuilder, x: Value) -> Value:
     t = b.sub(b.min(limit, x), number(b, 1.0, x))
     y = log_plus_one(b, b.add(t, b.unary("sqrt", b.fma(t, t, b.add(t, t)))))
     large = b.add(logarithm(b, x), number(b, _LN2, x))
-    return b.select(b.compare("GE", x, limit), large, y)
+    y = b.select(b.compare("GE", x, limit), large, y)
+    return b.select(b.compare("GE", x, number(b, 1.0, x)), y, number(b, math.nan, x))
 
 
 @in_f64

@@ -4,7 +4,7 @@ import math
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import INDEX, Value
-from onnxla.codegen.kernels.mathematics.parts import copy_sign, in_f64
+from onnxla.codegen.kernels.math.parts import copy_sign, in_f64
 from onnxla.hlo.types import F64, S64
 
 _STEP = 25
@@ -21,14 +21,20 @@ def remainder(b: KernelBuilder, x: Value, y: Value) -> Value:
     zero, infinite = b.const(0.0, F64), b.const(math.inf, F64)
     rest, step = b.unary("abs", x), b.unary("abs", y)
     lanes = max(rest.lanes, step.lanes)
-    gap = b.horizontal("max", b.splat(b.sub(_exponent(b, rest), _exponent(b, step)), lanes))
+    tiny = b.compare("LT", step, b.const(2.0**-1022, F64))
+    normal = b.sub(_exponent(b, b.mul(step, b.const(2.0**54, F64))), b.const(54, S64))
+    divisor_exponent = b.select(tiny, normal, _exponent(b, step))
+    gap = b.horizontal("max", b.splat(b.sub(_exponent(b, rest), divisor_exponent), lanes))
     rounds = b.convert(b.max(gap, b.const(0, S64)), INDEX)
-    rounds = b.add(b.div(rounds, b.const(_STEP)), b.const(2))
-    lifted = b.mul(step, b.const(2.0**1000, F64))
+    rounds = b.add(b.div(rounds, b.const(_STEP)), b.const(1))
+    lift = b.const(2.0**1000, F64)
+    lifted = b.mul(step, lift)
+    lifted_twice = b.mul(lifted, lift)
     with b.loop(b.const(0), rounds, carry=[b.splat(rest, lanes)]) as loop:
         (r,) = loop.carried
         # a divisor so small that the quotient would overflow is lifted first
         unit = b.select(b.compare("GE", r, lifted), lifted, step)
+        unit = b.select(b.compare("GE", r, lifted_twice), lifted_twice, unit)
         # the quotient a little too large, cut to 26 bits above the point or to an integer
         quotient = b.mul(b.div(r, unit), b.const(1.0 + 2.0**-51, F64))
         short = b.bitcast(b.and_(b.bitcast(quotient, S64), b.const(-(1 << 27), S64)), F64)

@@ -11,10 +11,11 @@ from functools import cache
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import INDEX, Value
-from onnxla.codegen.kernels.mathematics.parts import (
+from onnxla.codegen.kernels.math.parts import (
     Pair,
     fast_two_sum,
     flip_sign,
+    in_f64,
     nearest_integer,
     number,
     plus,
@@ -50,6 +51,7 @@ def cosine(b: KernelBuilder, x: Value) -> Value:
     return _finished(b, x, _turned(b, sin, cos, b.add(quadrant, b.const(1, U64))), number(b, 1.0, x))
 
 
+@in_f64
 def tan(b: KernelBuilder, x: Value) -> Value:
     """tan x within 3 ulp; NaN for infinities."""
     sin, cos, quadrant = _sine_and_cosine(b, x)

@@ -4,7 +4,7 @@ import math
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.mathematics.parts import (
+from onnxla.codegen.kernels.math.parts import (
     copy_sign,
     fast_two_sum,
     in_f64,
