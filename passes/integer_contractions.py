@@ -1,8 +1,8 @@
 """Contractions of dequantised numbers become contractions of the integers behind them.
 
 A quantised operand is spelled out in the module: `(convert(q) - zero) * scale`, q of 8 bits. With x = (q - z) * s and
-w = v * t the sum over depth of x * w is (sum of q * v - z * sum of v) * s * t. The first sum is exact in 32-bit integers,
-the second is known while compiling, and the scales move behind. Works for floating contractions (models with
+w = v * t the sum over depth of x * w is (sum of q * v - z * sum of v) * s * t. The first sum is exact in 32-bit
+integers, the second is known while compiling, and the scales move behind. Works for floating contractions (models with
 QuantizeLinear/DequantizeLinear pairs) and for integer ones (QLinearConv, ConvInteger, MatMulInteger) alike.
 
 The left operand is made unsigned and the right one, which must be constant, signed: what the kernels multiply.

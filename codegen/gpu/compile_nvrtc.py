@@ -64,6 +64,6 @@ def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
 
 
 def _text(nvrtc: Any, program: Any, size_of: Any, read: Any) -> str:
-    buffer = b" " * _checked(nvrtc, size_of(program))
+    buffer: bytes = b" " * _checked(nvrtc, size_of(program))
     _checked(nvrtc, read(program, buffer))
     return buffer.rstrip(b"\0 ").decode()

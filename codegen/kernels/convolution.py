@@ -45,7 +45,8 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
     assert isinstance(op, Convolution)
     number = cluster.operand_number(hero.operands[1])
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
-    group = group_of(*(o.tensor_type.element for o in hero.operands), op.element, target) if constant else 1
+    elements = [o.tensor_type.element for o in hero.operands]
+    group = group_of(elements[0], elements[1], op.element, target) if constant else 1
     view = ConvolutionView.of(hero, group)
     if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
         return None
@@ -94,7 +95,7 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
 def pad_input(
     cluster: Cluster, hero: Instruction, target: Target, extra_features: int = 0
 ) -> tuple[tuple[KernelCall, ...], tuple[int, ...], TensorType]:
-    """A call that copies the input into temporary 0, if it needs padding, dilation or more features; the copy's type."""
+    """A call that copies the input into temporary 0, if it needs padding, dilation or features; the copy's type."""
     op = hero.op
     assert isinstance(op, Convolution)
     lhs = hero.operands[0].tensor_type

@@ -154,9 +154,9 @@ class _Depthwise:
     ) -> None:
         """All pixels of a line, for some channels."""
         e = self.frame.emitter
-        for start, pixels in edges:
+        for edge, pixels in edges:
             with e.scope():
-                self._tile(_Tile(at, ix.constant(start), pixels, channel, vectors, active))
+                self._tile(_Tile(at, ix.constant(edge), pixels, channel, vectors, active))
         first, last = interior
         if last > first:
             with e.loop("tile", last - first) as (tile, _):

@@ -131,9 +131,9 @@ class Expr:
         """Floor division by a positive constant."""
         if divisor == 1:
             return self
-        if len(self.terms) == 1 and not self.constant and isinstance(self.terms[0][0], FloorDiv):
-            (inner, coefficient) = self.terms[0]
-            if coefficient == 1:
+        if len(self.terms) == 1 and not self.constant:
+            inner, coefficient = self.terms[0]
+            if coefficient == 1 and isinstance(inner, FloorDiv):
                 return inner.operand // (inner.divisor * divisor)
         whole, rest = self._split(divisor)
         if rest.low // divisor == rest.high // divisor:

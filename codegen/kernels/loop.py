@@ -99,7 +99,7 @@ def _walked_together(expr: Expr, outer: Variable, inner: Variable, inner_size: i
 def merge_in_place(
     frame: Frame, cluster: Cluster, accesses: list[tuple[Buffer | None, Expr]], written: Expr
 ) -> tuple[tuple[int, int], ...]:
-    """Operands that are only read at the very position that is `written`, with the result they may share memory with."""
+    """Operands read only at the position that is `written`, each with the result it may share memory with."""
     pairs = []
     for leaf in cluster.leaves:
         buffer = frame.buffer_of(leaf)

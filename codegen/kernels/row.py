@@ -22,12 +22,13 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr, Variable
 from onnxla.codegen.kernels.ir import Buffer, Kernel, Value
 from onnxla.codegen.kernels.loop import GRAIN, MOST_TASKS, merge_in_place, name_of, operations, vector_lanes
-from onnxla.codegen.kernels.value import Array, Index, ValueEmitter
+from onnxla.codegen.kernels.value import Array, Emitted, Index, ValueEmitter
 from onnxla.codegen.lowering import Argument, KernelCall, Lowering, Temporary
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.op import require_tensor
 from onnxla.hlo.ops.reduction import Reduce, identity_of, simple_combiner
 from onnxla.hlo.ops.structural import Constant
-from onnxla.hlo.types import Shape, TensorType
+from onnxla.hlo.types import Shape, TensorType, TupleType
 
 UNROLL = 4
 """Independent accumulators of a sweep, to cover the latency of an addition."""
@@ -144,7 +145,7 @@ def _survey(rows: Rows) -> tuple[float, tuple[tuple[int, int], ...]]:
     e.bound[variable] = frame.b.task
     at = ix.of(variable)
     for reduction in (r for sweep in rows.sweeps for r in sweep):
-        e.leaves[reduction] = lambda index, r=reduction: _zeros(e, r)  # type: ignore[misc]
+        e.leaves[reduction] = _constantly(_zeros(e, reduction))
     with e.recording() as accesses:
         for reduction in (r for sweep in rows.sweeps for r in sweep):
             for operand in reduction.operands[: len(reduction.operands) // 2]:
@@ -155,7 +156,7 @@ def _survey(rows: Rows) -> tuple[float, tuple[tuple[int, int], ...]]:
     return operations(frame.b.finish().body), merge_in_place(frame, rows.cluster, accesses, at)
 
 
-def _zeros(e: ValueEmitter, reduction: Instruction) -> object:
+def _zeros(e: ValueEmitter, reduction: Instruction) -> Emitted:
     kind = reduction.type
     kinds = (kind,) if isinstance(kind, TensorType) else kind.elements
     zeros = [e.literal(0, k.element) for k in kinds if isinstance(k, TensorType)]
@@ -221,17 +222,22 @@ def settle(e: ValueEmitter, rows: Rows, row: Expr, reduction: Instruction, value
     shape = reduction.type.shape if isinstance(reduction.type, TensorType) else _leaf_shape(reduction)
     single = isinstance(reduction.type, TensorType)
 
-    def read(index: Index) -> object:
+    def read(index: Index) -> Emitted:
         if ix.linearize(index, shape) != expected:
             raise NotARow
         return values[0] if single else values
 
-    e.leaves[reduction] = read  # type: ignore[assignment]  # a tuple-valued leaf gives a list, as `emitted` may
+    e.leaves[reduction] = read
 
 
 def _leaf_shape(reduction: Instruction) -> Shape:
-    (first, *_) = reduction.type.elements  # type: ignore[union-attr]
-    return first.shape  # type: ignore[no-any-return, union-attr]
+    """The shape of every result of a variadic reduction."""
+    assert isinstance(reduction.type, TupleType)
+    return require_tensor(reduction.type.elements[0]).shape
+
+
+def _constantly(value: Emitted) -> Callable[[Index], Emitted]:
+    return lambda index: value
 
 
 # Sweeps

@@ -86,7 +86,7 @@ class _Row:
         return self.b.add(self.start, self.b.mul(k, self.b.const(self.stride)))
 
     def merge(self, low: Value, width: Value, length: int) -> None:
-        """Merge the runs that start at `low` and `low + width` into the temporaries; equal elements keep their order."""
+        """Merge the runs at `low` and `low + width` into the temporaries; equal elements keep their order."""
         b, e = self.b, self.e
         end = b.const(length)
         middle = b.min(b.add(low, width), end)

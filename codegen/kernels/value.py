@@ -36,7 +36,7 @@ class Array:
     type: TensorType
 
 
-Leaf: TypeAlias = Array | Callable[[Index], Value]
+Leaf: TypeAlias = Array | Callable[[Index], Emitted]
 """How the value of a leaf is had: from memory, or from registers that a schedule already holds."""
 
 

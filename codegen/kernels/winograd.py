@@ -294,21 +294,17 @@ class _Winograd:
         low = b.sub(b.const(s.height), e.position(row * OUT))
         far = b.sub(b.const(s.width), e.position(column * OUT))
         with e.loop("f", s.features // lanes) as (f, _):
-            grid = []
-            for i in range(IN):
-                line = []
-                for j in range(IN):
-                    at = tile * s.features + f * lanes + (i * IN + j) * s.block * s.features
-                    line.append(b.load(self.m, e.position(at), lanes))
-                grid.append(line)
+            start = tile * s.features + f * lanes
+            places = [[start + (i * IN + j) * s.block * s.features for j in range(IN)] for i in range(IN)]
+            grid = [[b.load(self.m, e.position(place), lanes) for place in line] for line in places]
             outputs = self._both_ways(matrices()[0], grid)
             for k in range(OUT * OUT):
                 b.store(self.y, b.const(k * lanes), outputs[k // OUT][k % OUT])
             with b.loop(b.const(0), b.min(low, b.const(OUT))) as down, e.scope():
-                i = e.bind("i", down.index, 0, min(OUT, s.height) - 1)
+                y = e.bind("i", down.index, 0, min(OUT, s.height) - 1)
                 with b.loop(b.const(0), b.min(far, b.const(OUT))) as across, e.scope():
-                    j = e.bind("j", across.index, 0, min(OUT, s.width) - 1)
-                    total = b.load(self.y, e.position(i * (OUT * lanes) + j * lanes), lanes)
+                    x = e.bind("j", across.index, 0, min(OUT, s.width) - 1)
+                    total = b.load(self.y, e.position(y * (OUT * lanes) + x * lanes), lanes)
                     with e.vector(lanes) as lane:
-                        at = (image, row * OUT + i, column * OUT + j, f * lanes + lane)
+                        at = (image, row * OUT + y, column * OUT + x, f * lanes + lane)
                         finish(self.cluster, self.hero, self.frame, at, total, F32)
