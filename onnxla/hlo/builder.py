@@ -15,7 +15,16 @@ from onnxla.errors import SourceNode
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.op import OPS, Op
-from onnxla.hlo.ops import contraction, control_flow, elementwise, indexing, linear_algebra, reduction, shape, structural
+from onnxla.hlo.ops import (
+    contraction,
+    control_flow,
+    elementwise,
+    indexing,
+    linear_algebra,
+    reduction,
+    shape,
+    structural,
+)
 from onnxla.hlo.types import PRED, Array, ElementType, Shape, TensorType, Type
 
 Ints = Sequence[int]

@@ -9,7 +9,6 @@ import numpy as np
 from onnxla.hlo.types import PRED, Array, ElementType, Kind, TensorType, element_of
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def widen(array: Array) -> Array:
@@ -66,15 +65,6 @@ def unsigned_bits(array: Array) -> Array:
     element = element_of(array.dtype)
     bits = np.ascontiguousarray(array).reshape(array.shape).view(_UNSIGNED[array.dtype.itemsize])
     return bits if element.bits >= 8 else np.asarray(bits & np.uint8((1 << element.bits) - 1))
-
-
-def total_order_key(array: Array) -> Array:
-    """Integers in the order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN for floats, else the values."""
-    element = element_of(array.dtype)
-    if not element.is_float:
-        return widen(array)
-    signed = np.ascontiguousarray(array).reshape(array.shape).view(_SIGNED[array.dtype.itemsize])
-    return np.where(signed < 0, np.iinfo(signed.dtype).max ^ signed, signed)
 
 
 def integer_divide(lhs: Array, rhs: Array) -> Array:

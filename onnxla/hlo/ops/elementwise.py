@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from onnxla.hlo.attributes import WORD, Plain
-from onnxla.hlo.numerics import bitcast, convert, narrow, total_order_key, widen
-from onnxla.hlo.op import Codec, Op, attribute, from_result, require, require_tensor
+from onnxla.hlo.attributes import WORD
+from onnxla.hlo.numerics import bitcast, convert, narrow, widen
+from onnxla.hlo.op import Op, attribute, from_result, require, require_tensor
 from onnxla.hlo.types import PRED, Array, ElementType, Kind, TensorType, element_of
 
 ORDERED = frozenset({Kind.PRED, Kind.SIGNED, Kind.UNSIGNED, Kind.FLOAT})
@@ -90,17 +90,15 @@ _DIRECTIONS = {
     "GT": np.greater,
     "GE": np.greater_equal,
 }
-TOTAL_ORDER: Codec = Plain(lambda value: "TOTALORDER" if value else "FLOAT", lambda text: text == "TOTALORDER")
 
 
 @dataclass(frozen=True)
 class Compare(Elementwise, name="compare"):
-    """`direction` is EQ, NE, LT, LE, GT or GE. NaN is unordered, or in a total order outside the infinities."""
+    """`direction` is EQ, NE, LT, LE, GT or GE. NaN is equal to nothing, and in no order."""
 
     arity: ClassVar[int] = 2
 
     direction: str = attribute("direction", WORD)
-    total_order: bool = attribute("type", TOTAL_ORDER, default=False)
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
         require(lhs == rhs, f"the operands of compare differ: {lhs}, {rhs}")
@@ -110,8 +108,7 @@ class Compare(Elementwise, name="compare"):
         return lhs.with_element(PRED)
 
     def evaluate(self, lhs: Array, rhs: Array) -> Array:
-        key = total_order_key if self.total_order else widen
-        return np.asarray(_DIRECTIONS[self.direction](key(lhs), key(rhs)))
+        return np.asarray(_DIRECTIONS[self.direction](widen(lhs), widen(rhs)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from onnxla.hlo.attributes import BOOL, COMPUTATION, INT, INT_IN_BRACES, INTS
 from onnxla.hlo.module import Computation
-from onnxla.hlo.numerics import total_order_key, widen
+from onnxla.hlo.numerics import widen
 from onnxla.hlo.op import Op, attribute, require, require_tensor
 from onnxla.hlo.ops.control_flow import apply_to_elements, require_arguments
 from onnxla.hlo.ops.elementwise import Compare
@@ -333,7 +333,7 @@ class Sort(Op, name="sort"):
         for (a, b), line in zip(pairs, lines, strict=True):
             if {left, right} == {a, b}:
                 ascending = (op.direction == "LT") == (left is a)
-                key = total_order_key(line) if op.total_order else widen(line)
+                key = widen(line)
                 if ascending:
                     return key
                 return np.negative(key) if key.dtype.kind == "f" else np.invert(key)

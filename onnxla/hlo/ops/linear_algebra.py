@@ -8,6 +8,7 @@ import numpy as np
 from onnxla.hlo.attributes import BOOL, INTS, WORD
 from onnxla.hlo.numerics import narrow, widen
 from onnxla.hlo.op import Op, attribute, fail, from_result, require, require_tensor
+from onnxla.hlo.random_bits import philox, three_fry
 from onnxla.hlo.types import (
     C64,
     C128,
@@ -37,19 +38,23 @@ def _generated(result: Type) -> TensorType:
 class RngBitGenerator(Op, name="rng-bit-generator"):
     """The pair of the next state and random bits of `type`; a pure function of the state.
 
-    `algorithm` is rng_three_fry (state u64[2]), rng_philox (u64[2] or u64[3]) or rng_default (as three_fry here).
+    `algorithm` is rng_three_fry (state u64[2]), rng_philox (u64[2] or u64[3]) or rng_default (philox, as on XLA's CPU).
     """
 
     algorithm: str = attribute("algorithm", WORD)
     type: TensorType = from_result(_generated)
 
     def infer(self, state: TensorType) -> TupleType:
-        states = {"rng_three_fry": (2,), "rng_default": (2,), "rng_philox": (2, 3)}
+        states = {"rng_three_fry": (2,), "rng_default": (2, 3), "rng_philox": (2, 3)}
         require(self.algorithm in states, f"unknown random algorithm {self.algorithm}")
         fits = state.element is U64 and state.shape in [(n,) for n in states[self.algorithm]]
         require(fits, f"{self.algorithm} needs a state u64{list(states[self.algorithm])}, got {state}")
         require(self.type.element in (U8, U16, U32, U64), f"random bits are u8, u16, u32 or u64, not {self.type}")
         return TupleType((state, self.type))
+
+    def evaluate(self, state: Array) -> tuple[Array, Array]:
+        with np.errstate(over="ignore"):
+            return (three_fry if self.algorithm == "rng_three_fry" else philox)(state, self.type)
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ class TriangularSolve(Op, name="triangular-solve"):
     left_side: bool = attribute("left_side", BOOL, absent=False)
     lower: bool = attribute("lower", BOOL, absent=False)
     unit_diagonal: bool = attribute("unit_diagonal", BOOL, absent=False)
-    transpose_a: str = attribute("transpose_a", WORD, absent="NO_TRANSPOSE")
+    transpose_a: str = attribute("transpose_a", WORD)
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         require_square(a)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from onnxla.hlo.numerics import narrow, unsigned_bits
-from onnxla.hlo.ops.elementwise import ANY, BITS, FLOATS, FRACTIONAL, INTEGERS, NUMBERS, SIGNED_NUMBERS, Unary
+from onnxla.hlo.ops.elementwise import BITS, FLOATS, FRACTIONAL, INTEGERS, NUMBERS, SIGNED_NUMBERS, Unary
 from onnxla.hlo.types import C64, F32, F64, PRED, Array, ElementType, Kind, TensorType, element_of
 
 
@@ -23,7 +23,7 @@ def real_part(element: ElementType) -> ElementType:
 class Abs(Unary, name="abs"):
     """|x|, real for complex numbers; the least integer stays as it is."""
 
-    kinds: ClassVar[frozenset[Kind]] = NUMBERS
+    kinds: ClassVar[frozenset[Kind]] = SIGNED_NUMBERS
     idempotent: ClassVar[bool] = True
 
     def infer(self, operand: TensorType) -> TensorType:
@@ -393,14 +393,3 @@ class CountLeadingZeros(Unary, name="count-leading-zeros"):
         for place in range(element.bits):
             used += bits >> bits.dtype.type(place) != 0
         return narrow(np.uint8(element.bits) - used, element)
-
-
-@dataclass(frozen=True)
-class Copy(Unary, name="copy"):
-    """The operand's value in a buffer of its own."""
-
-    kinds: ClassVar[frozenset[Kind]] = ANY
-    idempotent: ClassVar[bool] = True
-
-    def compute(self, x: Array) -> Array:
-        return x
