@@ -154,7 +154,7 @@ class _ProducerFusion:
         """A row kernel sweeps over rows in memory order, and a reduction reads along them."""
         if kernel.is_row_kernel and isinstance(producer.op, Reshape | Pad | Concatenate):
             return False
-        return keeps_rows(producer)
+        return keeps_rows(producer) or producer.tensor_type.size <= LARGEST_STRIDED
 
     def _lift_reshapes(self) -> None:
         """A reshape whose operand is stored anyway is a name for that memory, not work inside a kernel."""
