@@ -26,7 +26,7 @@ _TAIL_F64 = (
 
 
 def erf(b: KernelBuilder, x: Value) -> Value:
-    """The Gauss error function within 2 ulp: a polynomial near 0, beyond it 1 - e**q(x) or (f64) 1 - e**(-x**2) q(x) / x."""
+    """The Gauss error function within 2 ulp: a polynomial near 0, beyond it 1 - e**q(x) or 1 - e**(-x**2) q(x) / x."""
     size = b.unary("abs", x)
     square = b.mul(size, size)
     single = x.element is F32

@@ -5,6 +5,7 @@ import math
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.math.parts import (
+    assemble,
     integer_of,
     nearest_integer,
     number,
@@ -22,9 +23,9 @@ LOG2_E = 1.4426950408889634
 def exponential(b: KernelBuilder, x: Value) -> Value:
     """e**x within 1 ulp, subnormal results included (f32: Cephes' polynomial; f64: Taylor's, 13 terms)."""
     low, high = (-104.0, 89.0) if x.element is F32 else (-746.0, 710.0)
-    x = b.min(number(b, high, x), b.max(number(b, low, x), x))
-    mantissa, n = _exponential(b, x)
-    return scale_by_power_of_two(b, mantissa, n)
+    inside = b.min(number(b, high, x), b.max(number(b, low, x), x))
+    mantissa, n = _exponential(b, inside)
+    return b.select(b.compare("NE", x, x), x, assemble(b, mantissa, n))
 
 
 def half_exponential(b: KernelBuilder, x: Value) -> Value:

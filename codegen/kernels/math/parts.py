@@ -32,6 +32,28 @@ def polynomial(b: KernelBuilder, x: Value, coefficients: Sequence[float]) -> Val
     return total
 
 
+def assemble(b: KernelBuilder, m: Value, n: Value) -> Value:
+    """m * 2**n for m in [1/2, 2) and an integer n, rounded once, with infinity above and subnormals below.
+
+    Done on the bits: a product that underflows would cost a hundred times as much, and the exponential of
+    a masked score always does.
+    """
+    integer, fraction, _ = integer_of(m.element)
+    one = b.const(1, integer)
+    bits = b.bitcast(m, integer)
+    moved = b.add(bits, b.binary("shl", n, b.const(fraction, integer)))
+    infinite = b.bitcast(b.const(float("inf"), m.element), integer)
+    normal = b.min(moved, infinite)
+    # below the normal range the mantissa, its leading one written out, moves right by what the exponent lacks
+    lacking = b.sub(one, b.binary("shr", moved, b.const(fraction, integer)))
+    shift = b.max(b.min(lacking, b.const(fraction + 2, integer)), one)
+    leading = b.const(1 << fraction, integer)
+    mantissa = b.or_(b.and_(bits, b.const((1 << fraction) - 1, integer)), leading)
+    half = b.binary("shl", one, b.sub(shift, one))
+    subnormal = b.binary("shr", b.add(mantissa, half), shift)
+    return b.bitcast(b.select(b.compare("LT", moved, leading), subnormal, normal), m.element)
+
+
 def scale_by_power_of_two(b: KernelBuilder, x: Value, n: Value) -> Value:
     """x * 2**n for an integer n, in two steps so that subnormal results round once."""
     integer, mantissa, bias = integer_of(x.element)
