@@ -34,7 +34,8 @@ class CompiledCode:
 def compile_cpu(module: Module, target: Target, options: CompileOptions) -> CompiledCode:
     """Code for an optimised module. Where no kernel computes an instruction, the error names it and its node."""
     image = WeightsImage()
-    plan = make_plan(module, lambda instruction: lower(instruction, target), image)
+    direct_only = options.precision == "highest"
+    plan = make_plan(module, lambda instruction: lower(instruction, target, direct_only=direct_only), image)
     code = generate_code(plan, target, emit_kernel, options.opt_level)
     return CompiledCode(
         objects=code.objects,

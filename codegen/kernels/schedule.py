@@ -20,8 +20,11 @@ from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.indexing import Scatter, Sort
 
 
-def lower(instruction: Instruction, target: Target) -> Lowering:
-    """The kernels of one instruction of an optimised computation."""
+def lower(instruction: Instruction, target: Target, *, direct_only: bool = False) -> Lowering:
+    """The kernels of one instruction of an optimised computation.
+
+    `direct_only` leaves out algorithms that trade error for speed (Winograd): what `precision="highest"` asks for.
+    """
     cluster = Cluster.of(instruction)
     if all(t.size == 0 for t in cluster.results):
         return Lowering(())
@@ -29,7 +32,7 @@ def lower(instruction: Instruction, target: Target) -> Lowering:
     if special is not None:
         return special(cluster, target)
     return (
-        _contraction(cluster, target)
+        _contraction(cluster, target, direct_only)
         or lower_update(cluster, target)
         or lower_scan(cluster, target)
         or lower_row(cluster, target)
@@ -41,7 +44,7 @@ _SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {Sort: lower_sort, 
 """Operations that are kernels of their own and never part of a fusion."""
 
 
-def _contraction(cluster: Cluster, target: Target) -> Lowering | None:
+def _contraction(cluster: Cluster, target: Target, direct_only: bool) -> Lowering | None:
     """The contraction schedules, where the cluster is one contraction of leaves and an elementwise epilogue."""
     heroes = [i for i in cluster.instructions if isinstance(i.op, Dot | Convolution)]
     if len(heroes) != 1:
@@ -56,6 +59,6 @@ def _contraction(cluster: Cluster, target: Target) -> Lowering | None:
         return lower_dot(cluster, hero, target)
     return (
         lower_depthwise(cluster, hero, target)
-        or lower_winograd(cluster, hero, target)
+        or (None if direct_only else lower_winograd(cluster, hero, target))
         or lower_convolution(cluster, hero, target)
     )
