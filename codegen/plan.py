@@ -11,7 +11,7 @@ reports and `inspect` read it as it is.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -163,7 +163,6 @@ class Plan:
     """Sum of the sizes of all values that the program computes: the memory a run without reuse would take."""
     live_bytes: int = 0
     """The most arena bytes in use at one step: no arena for this order is smaller."""
-    input_names: tuple[str, ...] = field(default=())
 
     def kernels(self) -> list[Kernel]:
         """Every kernel that is launched, each object once, in order."""

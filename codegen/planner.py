@@ -75,10 +75,10 @@ class _Planner:
         lifetimes = [lifetime_of(home, self.timeline) for home in arena]
         packing = pack_arena(lifetimes)
         for home, life, offset in zip(arena, lifetimes, packing.offsets, strict=True):
-            self.buffers[home] = _buffer(home, life, offset)
+            self.buffers[home] = self.buffer(home, life, offset)
         for home in homes:
             if home.space is not Space.ARENA:
-                self.buffers[home] = _buffer(home, lifetime_of(home, self.timeline), home.place)
+                self.buffers[home] = self.buffer(home, lifetime_of(home, self.timeline), home.place)
         steps = (*self.steps(self.dataflow.body), *self.copies(self.timeline.end, "outputs", None))
         results = tuple(
             Slot(self.buffers[home], value.name)
@@ -96,6 +96,12 @@ class _Planner:
             intermediate_bytes=sum(v.bytes for v in self.dataflow.values),
             live_bytes=live_bytes(lifetimes),
         )
+
+    def buffer(self, home: Home, life: Lifetime, place: int) -> Buffer:
+        """The buffer of a home, named after the first value that lies in it."""
+        first = min(home.members, key=self.timeline.first.__getitem__, default=None)
+        name = first.name if first is not None else home.space.value
+        return Buffer(name, home.space, place, home.bytes, life.first, life.last, home.alignment)
 
     # Copies
 
@@ -238,11 +244,6 @@ class _Planner:
         if value.literal is not None and home is None:
             return _weight(value.name, self.weights.add(value.literal))
         return Slot(self.buffers[home or self.homes[value]], value.name)
-
-
-def _buffer(home: Home, life: Lifetime, place: int) -> Buffer:
-    name = home.members[0].name if home.members else home.space.value
-    return Buffer(name, home.space, place, home.bytes, life.first, life.last, home.alignment)
 
 
 def _weight(name: str, place: tuple[int, int]) -> Slot:

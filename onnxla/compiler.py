@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from onnxla.codegen.cpu.backend import CompiledCode, compile_cpu
+from onnxla.codegen.cpu.compile_llvm import assembly
 from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.codegen.plan import Launch, memory_table, slots_of
 from onnxla.config import CompileOptions
@@ -105,7 +106,7 @@ class Compiler:
             "memory": memory_table(code.plan),
         }
         if options.dump_to is not None:
-            _dump(Path(options.dump_to), texts, code)
+            _dump(Path(options.dump_to), texts, code, options.opt_level)
         return Program(
             inputs=imported.inputs,
             outputs=imported.outputs,
@@ -183,10 +184,11 @@ def _instruction_count(module: Module) -> int:
     return len(module.entry.instructions())
 
 
-def _dump(folder: Path, texts: Mapping[str, str], code: CompiledCode) -> None:
-    """Write the texts of the stages and the LLVM IR of each object."""
+def _dump(folder: Path, texts: Mapping[str, str], code: CompiledCode, opt_level: int) -> None:
+    """Write the texts of the stages, and LLVM IR and assembly of each object."""
     folder.mkdir(parents=True, exist_ok=True)
     for stage, text in texts.items():
         (folder / f"{stage}.txt").write_text(text)
     for number, text in enumerate(code.code.texts):
         (folder / f"code-{number:02d}.ll").write_text(text)
+        (folder / f"code-{number:02d}.s").write_text(assembly(text, code.target, opt_level))
