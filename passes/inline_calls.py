@@ -1,7 +1,8 @@
 """Calls give way to what they call, so that passes see through them."""
 
-from onnxla.hlo.module import Computation, Instruction
+from onnxla.hlo.module import Computation
 from onnxla.hlo.ops.control_flow import Call
+from onnxla.passes.cloning import inline
 from onnxla.passes.pass_base import ComputationPass
 
 
@@ -13,21 +14,8 @@ class InlineCalls(ComputationPass):
     def run_on(self, computation: Computation) -> bool:
         calls = [i for i in computation.instructions() if isinstance(i.op, Call)]
         for call in calls:
-            computation.replace(call, _body_of(call))
+            assert isinstance(call.op, Call)
+            computation.replace(call, inline(call.op.to_apply, call.operands, call.source))
         if calls:
             self.count("inlined", len(calls))
         return bool(calls)
-
-
-def _body_of(call: Instruction) -> Instruction:
-    """The root of a copy of the callee that reads the call's operands."""
-    assert isinstance(call.op, Call)
-    callee = call.op.to_apply
-    copies = dict(zip(callee.parameters, call.operands, strict=True))
-    for instruction in callee.instructions():
-        if instruction not in copies:
-            operands = [copies[o] for o in instruction.operands]
-            copies[instruction] = Instruction(
-                instruction.op, operands, name=instruction.name, source=instruction.source or call.source
-            )
-    return copies[callee.root]

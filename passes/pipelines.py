@@ -14,6 +14,7 @@ from onnxla.passes.layout_assignment import AssignLayouts
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
+from onnxla.passes.simplify_loops import SimplifyLoops
 
 CONSTRAINTS = (
     ("inline-calls", "simplify", "rules do not look into calls"),
@@ -42,6 +43,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         Simplify(options),  # before folding, which then meets fewer and smaller instructions
+        SimplifyLoops(),  # weights stand in loop bodies before anything asks whether they are constant
         IntegerContractions(),  # before folding, which would turn quantised weights into floats
         FoldConstants(options),  # what simplification left between constants, weights it scaled among it
         MergeCommonSubexpressions(),  # after folding, which makes equal constants

@@ -266,8 +266,11 @@ def scale_before_shift(b: Builder, root: Instruction) -> Replacement:
     side = _scalable(product)
     if side is None:
         return NoMatch("no contraction with constant weights below")
-    if _per_feature(factor, side.feature) is None or _per_feature(shift, side.feature) is None:
-        return NoMatch("scale or shift is not a constant for each output feature")
+    scale, offset = _per_feature(factor, side.feature), _per_feature(shift, side.feature)
+    if scale is None or offset is None:
+        return NoMatch("scale or shift is not a finite constant for each output feature")
+    if not np.isfinite(root.op.evaluate(_array(offset), _array(scale))).all():
+        return NoMatch("their product is infinite")
     if any(u.op.opcode == "round-nearest-even" for u in root.users):
         return NoMatch("quantisation: what is rounded to a grid should be exact")
     return b.add(b.emit(root.op, product, factor), b.emit(root.op, shift, factor))
