@@ -73,8 +73,10 @@ def random(element: ElementType, shape: Shape, seed: object = 0) -> Array:
     return np.asarray(rng.normal(size=shape) * 2).astype(np.float32).astype(element.dtype)
 
 
-_EDGE_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 3.7, -3.7, 0.3, 88.0, 1e-3)
-_EDGE_FLOATS = (*_EDGE_FLOATS, -1e-3, 1000.0, -1000.0, 65000.0, 0.99, 7.25)
+_EDGE_FLOATS = (
+    *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan),
+    *(3.7, -3.7, 0.3, 88.0, 1e-3, -1e-3, 1000.0, -1000.0, 65000.0, 0.99, 7.25),
+)
 
 
 def edges(element: ElementType) -> Array:

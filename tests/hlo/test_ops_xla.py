@@ -8,7 +8,8 @@ from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array, TupleType, Value, element_of, type_of
 from tests.hlo import xla_witness
-from tests.hlo.op_cases import CASES, Case
+from tests.hlo.case import Case
+from tests.hlo.op_cases import CASES
 
 EPSILON = {"f64": 2.0**-52, "c128": 2.0**-52, "f32": 2.0**-23, "c64": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 EPSILON |= {"f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}

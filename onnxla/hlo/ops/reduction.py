@@ -30,10 +30,14 @@ _UFUNCS: dict[str, np.ufunc] = {
 
 
 def identity_of(opcode: str, element: ElementType) -> Array:
-    """The scalar i with `opcode(i, x) == x` for every x of `element`. Raises HloError where there is none."""
+    """The scalar i with `opcode(i, x) == x` for every x of `element`. Raises HloError where there is none.
+
+    The identity of add is 0, although 0 + -0 is 0.
+    """
+    if opcode in ("and", "or", "xor") and not (element.is_integer or element is PRED):
+        fail(f"{opcode} of {element} has no identity")
     match opcode:
-        case "add":
-            # -0.0 is add's identity; 0.0 differs only in the sum of nothing but -0.0
+        case "add" | "or" | "xor":
             value: object = 0
         case "multiply":
             value = 1
@@ -42,13 +46,9 @@ def identity_of(opcode: str, element: ElementType) -> Array:
         case "minimum":
             value = highest(element)
         case "and":
-            value = True if element.kind is PRED.kind else -1
-        case "or" | "xor":
-            value = False if element.kind is PRED.kind else 0
+            value = -1 if element.is_signed else highest(element)
         case _:
             fail(f"{opcode} has no identity")
-    if value == -1 and not element.is_signed:
-        value = highest(element)
     return np.asarray(value).astype(element.dtype)
 
 
