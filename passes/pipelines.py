@@ -15,6 +15,7 @@ from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
 from onnxla.passes.simplify_loops import SimplifyLoops
+from onnxla.passes.widen_half import WidenHalf
 
 CONSTRAINTS = (
     ("inline-calls", "simplify", "rules do not look into calls"),
@@ -40,8 +41,11 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     """The passes for `cpu` or `gpu`."""
     if target_kind not in ("cpu", "gpu"):
         raise InputError(f"no passes for the target {target_kind!r}; there are cpu and gpu")
+    # before simplification, which would merge conversions and then cannot tell those that are meant
+    widening: list[Pass] = [WidenHalf()] if target_kind == "cpu" else []
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
+        *widening,
         Simplify(options),  # before folding, which then meets fewer and smaller instructions
         SimplifyLoops(),  # weights stand in loop bodies before anything asks whether they are constant
         IntegerContractions(),  # before folding, which would turn quantised weights into floats

@@ -8,7 +8,7 @@ reading it; otherwise it is stored, by a kernel of its own.
 import math
 
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.ops.indexing import DynamicUpdateSlice
+from onnxla.hlo.ops.indexing import DynamicSlice, DynamicUpdateSlice
 from onnxla.hlo.ops.reduction import Reduce, ReduceWindow
 from onnxla.hlo.ops.shape import Broadcast, Concatenate, Pad, Reshape, Reverse, Slice, Transpose
 from onnxla.hlo.ops.structural import Constant, Iota, Parameter
@@ -114,8 +114,7 @@ class _ProducerFusion:
         if _is_nothing(producer):
             return True
         if kernel.kind == "kOutput":
-            pointwise = is_elementwise(producer) and producer.shape == user.shape == kernel.hero.shape
-            return is_elementwise(user) and (pointwise or isinstance(op, Broadcast))
+            return self._accepts_in_epilogue(kernel, user, producer)
         if isinstance(user.op, ReduceWindow):
             return False
         if isinstance(user.op, Concatenate) and not keeps_rows(user) and len(user.operands) > MOST_PIECES:
@@ -137,6 +136,17 @@ class _ProducerFusion:
         if kernel.kind == "kInput" and isinstance(kernel.hero.op, Reduce):
             return self._accepts_in_reduction(kernel, producer)
         return True
+
+    @staticmethod
+    def _accepts_in_epilogue(kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
+        """Elementwise work and broadcasts, and blocks of larger tensors such as a time step, read where they are."""
+        block = isinstance(producer.op, DynamicSlice | Slice) and keeps_rows(producer)
+        if isinstance(user.op, Reshape):
+            return block
+        if not is_elementwise(user):
+            return False
+        pointwise = is_elementwise(producer) and producer.shape == user.shape == kernel.hero.shape
+        return pointwise or block or isinstance(producer.op, Broadcast | Reshape)
 
     def _accepts_reduce(self, kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
         """A reduction joins the elementwise work on its result, next to others of one shape over equal dimensions."""
