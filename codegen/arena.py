@@ -1,8 +1,9 @@
 """Pack buffers with known lifetimes into one block of memory: two that live at the same time never overlap.
 
-Exact packing is NP-hard. Placing the largest buffer first, each into the tightest gap that its time leaves free, is
-within a few percent of the lower bound on real models; the order of first use is tried as well and the smaller
-arena is kept.
+Exact packing is NP-hard. Buffers are placed one by one, each into the tightest gap that its time leaves free, in three
+orders: the largest first, the longest-lived first, and by the product of both. Each order is then repaired a few
+times: the buffer that ends up on top is placed first in the next try. On the networks measured one of these tries
+reaches the lower bound, `live_bytes`.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +24,16 @@ class Lifetime:
     bytes: int
 
 
+_ORDERS: tuple[Callable[[Lifetime], tuple[int, ...]], ...] = (
+    lambda life: (-life.bytes, life.first),
+    lambda life: (life.first - life.last, -life.bytes),
+    lambda life: (-life.bytes * (life.last - life.first + 1),),
+)
+_TRIES = 12
+_PLACEMENTS = 20_000
+"""Most placements for each order, so that a program of thousands of buffers does not pack for seconds."""
+
+
 @dataclass(frozen=True)
 class Packing:
     """An offset for each lifetime, and the size of the block."""
@@ -37,10 +48,23 @@ def aligned(size: int) -> int:
 
 
 def pack_arena(lifetimes: Sequence[Lifetime]) -> Packing:
-    """The smaller of two packings; empty buffers lie at offset 0."""
-    by_size: Callable[[int], tuple[int, ...]] = lambda k: (-lifetimes[k].bytes, lifetimes[k].first, k)  # noqa: E731
-    by_time: Callable[[int], tuple[int, ...]] = lambda k: (lifetimes[k].first, -lifetimes[k].bytes, k)  # noqa: E731
-    return min((_pack(lifetimes, order) for order in (by_size, by_time)), key=lambda packing: packing.bytes)
+    """The smallest of several packings; empty buffers lie at offset 0."""
+    numbers = [k for k, life in enumerate(lifetimes) if life.bytes]
+    tries = max(1, min(_TRIES, _PLACEMENTS // max(len(numbers), 1)))
+    limit = live_bytes(lifetimes)
+    best: Packing | None = None
+    for order in _ORDERS:
+        todo = sorted(numbers, key=lambda k: (order(lifetimes[k]), k))
+        for _ in range(tries):
+            packing = _pack(lifetimes, todo)
+            best = packing if best is None or packing.bytes < best.bytes else best
+            if best.bytes == limit:
+                return best
+            top = next(k for k in todo if packing.offsets[k] + aligned(lifetimes[k].bytes) == packing.bytes)
+            todo.remove(top)
+            todo.insert(0, top)
+    assert best is not None
+    return best
 
 
 def live_bytes(lifetimes: Sequence[Lifetime]) -> int:
@@ -56,8 +80,8 @@ def live_bytes(lifetimes: Sequence[Lifetime]) -> int:
     return peak
 
 
-def _pack(lifetimes: Sequence[Lifetime], order: Callable[[int], tuple[int, ...]]) -> Packing:
-    todo = sorted((k for k, life in enumerate(lifetimes) if life.bytes), key=order)
+def _pack(lifetimes: Sequence[Lifetime], todo: Sequence[int]) -> Packing:
+    """Place the buffers of `todo`, in this order."""
     offsets = [0] * len(lifetimes)
     first, last, start, end = (np.zeros(len(todo), np.int64) for _ in range(4))
     for count, k in enumerate(todo):
