@@ -25,8 +25,8 @@ def test_records_say_what_each_pass_did() -> None:
     seen: list[str] = []
     report = optimize(program(), progress=seen.append)
     assert seen == [r.name for r in report.records]
-    first = report.records[1]
-    assert (first.name, first.changed, first.stats) == ("simplify", True, {"negate_twice": 1})
+    first = next(r for r in report.records if r.name == "simplify")
+    assert (first.changed, first.stats) == (True, {"negate_twice": 1})
     assert report.records[-1].name == "fuse-instructions" and report.total("kernels") == 1
     assert "negate_twice 1" in str(report)
 
@@ -40,7 +40,7 @@ def test_disabled_passes_are_left_out() -> None:
 
 def test_the_pipeline_stops_after_a_pass() -> None:
     report = optimize(program(), options=CompileOptions(stop_after="simplify"))
-    assert [r.name for r in report.records] == ["inline-calls", "simplify"] and report.stopped_after == "simplify"
+    assert report.records[-1].name == "simplify" and report.stopped_after == "simplify"
 
 
 def test_unknown_names_are_refused() -> None:
@@ -52,10 +52,10 @@ def test_unknown_names_are_refused() -> None:
 
 def test_dumps_show_the_module_before_and_after(tmp_path: Path) -> None:
     optimize(program(), options=CompileOptions(dump_to=str(tmp_path)))
-    names = sorted(p.name for p in tmp_path.iterdir())
-    assert names == ["00-input.hlo", "02-simplify.hlo"]
-    assert (tmp_path / "00-input.hlo").read_text().count("negate(") == 2
-    assert parse_module((tmp_path / "02-simplify.hlo").read_text()).entry.root.op.opcode == "exponential"
+    before, after = sorted(tmp_path.iterdir())
+    assert before.name == "00-input.hlo" and after.name.endswith("-simplify.hlo")
+    assert before.read_text().count("negate(") == 2
+    assert parse_module(after.read_text()).entry.root.op.opcode == "exponential"
 
 
 class BreakTheType(Pass):
