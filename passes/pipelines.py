@@ -7,6 +7,7 @@ from onnxla.errors import InputError, InternalError
 from onnxla.hlo.module import Module
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
 from onnxla.passes.constant_folding import FoldConstants
+from onnxla.passes.dilated_convolutions import SplitDilatedConvolutions
 from onnxla.passes.fusion import FuseInstructions
 from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
@@ -53,6 +54,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         MergeCommonSubexpressions(),  # after folding, which makes equal constants
         Simplify(options),  # constants that folding made feed new rules
         AssignLayouts(),  # when padding and scales are inside the convolutions already
+        SplitDilatedConvolutions(),  # after layouts, whose transposes do not pass the interleaving
         Simplify(options),  # transposes of broadcasts, reshapes and reductions that layouts left
         FoldConstants(options),  # the weights in their new order
         MergeCommonSubexpressions(),  # equal transposes of one value
