@@ -172,7 +172,9 @@ def _shift(opcode: str) -> Emitter:
         kept = b.bitcast(b.min(wide, last), x.element)
         if opcode == "shift-right-arithmetic":
             signed = storage.signed_of(x.element)
-            shifted = b.binary("shr", b.bitcast(x, signed), b.bitcast(kept, signed))
+            surplus = b.const(x.element.bits - element.bits, signed)  # the sign of a narrow type is moved to the top
+            lifted = b.binary("shl", b.bitcast(x, signed), surplus)
+            shifted = b.binary("shr", lifted, b.add(b.bitcast(kept, signed), surplus))
             return b.bitcast(shifted, x.element)
         if opcode == "shift-left":
             shifted = b.binary("shl", x, kept)
