@@ -91,8 +91,9 @@ class _Shape:
 
     @property
     def block(self) -> int:
-        """Tiles of a block: as even as possible within the scratch."""
+        """Tiles of a block: within the scratch, few enough for eight threads where that leaves a dozen, and even."""
         most = max(SCRATCH_BYTES // (PLACES * 4 * (self.channels + self.features)), 1)
+        most = min(most, max(-(-self.tiles // 8), 12))
         return -(-self.tiles // -(-self.tiles // most))
 
     def pays(self, target: Target) -> bool:
