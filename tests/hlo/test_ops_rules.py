@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from onnxla.errors import HloError
@@ -42,14 +43,14 @@ def apply(opcode: str, *operands: Array) -> Array:
 
 @pytest.mark.parametrize("opcode", ["maximum", "minimum"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-def test_nan_on_either_side_stays(opcode: str, dtype: type) -> None:
-    x, nan = np.array([1.0, np.inf], dtype), np.full(2, np.nan, dtype)
+def test_nan_on_either_side_stays(opcode: str, dtype: npt.DTypeLike) -> None:
+    x, nan = (np.array(row).astype(dtype) for row in ([1.0, np.inf], [np.nan, np.nan]))
     assert np.isnan(apply(opcode, x, nan)).all()
     assert np.isnan(apply(opcode, nan, x)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, ml_dtypes.int4])
-def test_signed_division_has_no_trap(dtype: type) -> None:
+def test_signed_division_has_no_trap(dtype: npt.DTypeLike) -> None:
     low = -(1 << (element_of(dtype).bits - 1))
     lhs, rhs = (np.array(row).astype(dtype) for row in ([5, -5, low, -7], [0, 0, -1, 2]))
     assert apply("divide", lhs, rhs).astype(np.int64).tolist() == [-1, -1, low, -3]
