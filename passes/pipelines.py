@@ -8,6 +8,7 @@ from onnxla.hlo.module import Module
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
 from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.dilated_convolutions import SplitDilatedConvolutions
+from onnxla.passes.expansion import ExpandOperations
 from onnxla.passes.fusion import FuseInstructions
 from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
@@ -46,6 +47,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     widening: list[Pass] = [WidenHalf()] if target_kind == "cpu" else []
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
+        ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
         *widening,
         Simplify(options),  # before folding, which then meets fewer and smaller instructions
         SimplifyLoops(),  # weights stand in loop bodies before anything asks whether they are constant

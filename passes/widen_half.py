@@ -34,8 +34,7 @@ class WidenHalf(ComputationPass):
             twin = _twin(instruction, wide)
             if twin is None:
                 continue
-            if _is_half(instruction):
-                wide[instruction] = twin
+            wide[instruction] = twin
             found.append((instruction, twin))
         for instruction, twin in found:
             if _is_half(instruction):
@@ -76,7 +75,7 @@ def _converted(instruction: Instruction, wide: dict[Instruction, Instruction]) -
     if _is_half(instruction):
         element = operand.tensor_type.element
         meant = instruction.source is not None and instruction.source.op_type in _ROUNDS
-        return None if meant or element is not F32 else operand
+        return None if meant or element is not F32 else wide.get(operand, operand)
     if operand not in wide:
         return None
     if instruction.tensor_type.element is F32:

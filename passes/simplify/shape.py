@@ -402,6 +402,22 @@ def flatten_concatenate(b: Builder, root: Instruction) -> Replacement:
 
 
 @rule(any_of("concatenate"))
+def continue_another_concatenate(b: Builder, root: Instruction) -> Replacement:
+    """Where a shorter concatenate already joins the first operands, it is copied as one piece."""
+    op = root.op
+    assert isinstance(op, Concatenate)
+    best: Instruction | None = None
+    for other in root.operands[0].users:
+        count = len(other.operands)
+        begins = other.op == op and 2 <= count < len(root.operands) and other.operands == root.operands[:count]
+        if begins and other.users and (best is None or count > len(best.operands)):
+            best = other
+    if best is None:
+        return NoMatch("no other begins it")
+    return b.concatenate([best, *root.operands[len(best.operands) :]], op.dimension)
+
+
+@rule(any_of("concatenate"))
 def join_neighbouring_slices(b: Builder, root: Instruction) -> Replacement:
     """Slices of one tensor that lie side by side are one slice."""
     op = root.op

@@ -1,0 +1,1 @@
+"""Operations that no kernel computes, written in operations that one does."""
