@@ -11,6 +11,8 @@ from onnxla.hlo.ops.structural import Parameter
 from onnxla.passes.fuse.kernels import MOST_INSTRUCTIONS, MOST_OUTPUTS, FusionPlan, Kernel
 from onnxla.passes.fuse.traits import is_elementwise, is_scalar_constant
 
+MOST_PIECES = 2
+"""Operands of a concatenate up to which choosing one for each element costs less than a kernel of its own."""
 MOST_READERS = 16
 """Of one value, to look at as partners."""
 
@@ -32,8 +34,13 @@ def merge_outputs(plan: FusionPlan) -> None:
 
 def _is_plain_loop(kernel: Kernel) -> bool:
     """Arithmetic over one shape; what is moved tile by tile, pooled or updated in place has a schedule of its own."""
-    own = DynamicUpdateSlice | ReduceWindow | Concatenate | Transpose
-    return kernel.kind == "kLoop" and not any(isinstance(m.op, own) for m in kernel.members)
+    own = DynamicUpdateSlice | ReduceWindow | Transpose
+    apart = any(isinstance(m.op, own) or _has_many_pieces(m) for m in kernel.members)
+    return kernel.kind == "kLoop" and not apart
+
+
+def _has_many_pieces(instruction: Instruction) -> bool:
+    return isinstance(instruction.op, Concatenate) and len(instruction.operands) > MOST_PIECES
 
 
 def _reads_in_place(instruction: Instruction, user: Instruction) -> bool:
