@@ -1,0 +1,102 @@
+"""Memory of the simulated device, and who touched it: out-of-bounds, misaligned, uninitialised and racing accesses.
+
+Two accesses to one byte race when at least one writes, different threads made them, and no barrier stands between:
+threads of different blocks have none at all. That does not depend on the order in which the simulator runs threads.
+"""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+BASE = 1 << 32
+"""Address of the first byte of global memory."""
+_NOBODY, _MANY = -1, -2
+
+
+class Reports(Counter[tuple[str, str]]):
+    """How often each fault occurred, by kind and instruction."""
+
+    def note(self, fault: str, text: str, where: Array) -> None:
+        if where.any():
+            self[fault, text] += int(where.sum())
+
+    @property
+    def kinds(self) -> set[str]:
+        return {kind for kind, _ in self}
+
+
+class RaceLog:
+    """Who last read and wrote each of `size` bytes."""
+
+    def __init__(self, size: int, threads: int) -> None:
+        self.threads = threads
+        self.writer = np.full(size, _NOBODY, np.int64)
+        self.written = np.zeros(size, np.int32)
+        self.reader = np.full(size, _NOBODY, np.int64)
+        self.reading_block = np.full(size, _NOBODY, np.int64)
+        self.read = np.zeros(size, np.int32)
+
+    def access(self, at: Array, thread: Array, epoch: Array, writes: bool) -> Array:
+        """Note an access of each thread (numbered through all blocks) to a byte; returns which accesses race."""
+        block = thread // self.threads
+        writer = self.writer[at]
+        other = (writer != _NOBODY) & (writer != thread)
+        race = other & ((writer // self.threads != block) | (self.written[at] == epoch))
+        reader, reading_block = self.reader[at], self.reading_block[at]
+        if writes:
+            race |= (reading_block != _NOBODY) & (reading_block != block)
+            race |= (reading_block == block) & (self.read[at] == epoch) & (reader != thread)
+            self.writer[at], self.written[at] = thread, epoch
+            return np.asarray(race | (self.writer[at] != thread))
+        crowd = (reading_block == block) & (self.read[at] == epoch) & (reader != thread)
+        now = np.where(crowd, _MANY, thread)
+        self.reader[at] = now
+        self.reader[at[self.reader[at] != now]] = _MANY
+        blocks = np.where((reading_block == _NOBODY) | (reading_block == block), block, _MANY)
+        self.reading_block[at] = blocks
+        self.reading_block[at[self.reading_block[at] != blocks]] = _MANY
+        self.read[at] = epoch
+        return np.asarray(race)
+
+
+class GlobalMemory:
+    """The device's memory: allocations lie apart, so that reaching past one is noticed."""
+
+    def __init__(self, size: int = 1 << 24) -> None:
+        self.data = np.zeros(size, np.uint8)
+        self.allocated = np.zeros(size, bool)
+        self._next = 256
+
+    def allocate(self, size: int) -> int:
+        """An address with 256-byte alignment."""
+        start = self._next
+        self._next = -(-(start + size) // 256) * 256 + 256
+        while self._next > self.data.size:
+            self.data = np.concatenate([self.data, np.zeros_like(self.data)])
+            self.allocated = np.concatenate([self.allocated, np.zeros_like(self.allocated)])
+        self.allocated[start : start + size] = True
+        return BASE + start
+
+    def free(self, address: int, size: int) -> None:
+        """Accesses to it are faults from here on."""
+        self.allocated[address - BASE : address - BASE + size] = False
+
+    def write(self, address: int, array: Array) -> None:
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self.data[address - BASE : address - BASE + data.size] = data
+
+    def read(self, address: int, size: int) -> Array:
+        return self.data[address - BASE : address - BASE + size].copy()
+
+    def checked(self, address: Array, size: int, text: str, reports: Reports) -> Array:
+        """Offsets of accesses of `size` bytes; faulty ones are reported and led to offset 0."""
+        offset = address - BASE
+        reports.note("misaligned global access", text, offset % size != 0)
+        outside = (offset < 0) | (offset + size > self.data.size)
+        safe = np.where(outside, 0, offset)
+        outside |= ~(self.allocated[safe] & self.allocated[safe + size - 1])
+        reports.note("out-of-bounds global access", text, outside)
+        return np.where(outside, 0, offset)

@@ -1,0 +1,126 @@
+"""Loops and rows in the simulator: results as `evaluate` gives them, and no fault."""
+
+import numpy as np
+import pytest
+
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import BF16, F16, F32, F64, PRED, S8, S32, S64, U8, ElementType, TensorType
+from tests.gpu.ptx_operations import operation
+from tests.gpu.ptx_text import UnsupportedPtx, parse_ptx
+from tests.gpu.running import check, fusion, run, samples
+
+
+def softmax(shape: tuple[int, ...], element: ElementType = F32) -> Instruction:
+    b = Builder()
+    x = b.parameter(TensorType(element, shape))
+    last, kept = len(shape) - 1, range(len(shape) - 1)
+    shifted = b.subtract(x, b.broadcast(b.reduce_by("maximum", x, [last]), shape, kept))
+    e = b.exponential(shifted)
+    return fusion(b, b.divide(e, b.broadcast(b.reduce_by("add", e, [last]), shape, kept)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (3, 64), (2, 1000), (2, 3, 33)])
+def test_softmax(shape: tuple[int, ...]) -> None:
+    check(softmax(shape))
+
+
+@pytest.mark.parametrize("element", [F16, BF16, F64])
+def test_softmax_of_other_types(element: ElementType) -> None:
+    check(softmax((2, 100), element), rtol={F16: 1e-2, BF16: 4e-2, F64: 1e-12}[element])
+
+
+@pytest.mark.parametrize("opcode", ["add", "maximum", "minimum", "multiply"])
+def test_a_row_reduction(opcode: str) -> None:
+    b = Builder()
+    check(fusion(b, b.reduce_by(opcode, b.parameter(TensorType(F32, (3, 300))), [1])), rtol=1e-4)
+
+
+@pytest.mark.parametrize("opcode", ["exponential", "log", "logistic", "tanh", "erf", "rsqrt", "sine", "floor", "sign"])
+@pytest.mark.parametrize("element", [F32, F64])
+def test_functions(opcode: str, element: ElementType) -> None:
+    b = Builder()
+    x = np.linspace(0.01, 9, 300).astype(element.dtype)
+    check(fusion(b, b.unary(opcode, b.parameter(TensorType(element, (300,))))), [x], rtol=2e-6)
+
+
+@pytest.mark.parametrize("opcode", ["add", "multiply", "divide", "remainder", "maximum", "power"])
+@pytest.mark.parametrize("element", [F32, S8, S32, S64, U8])
+def test_arithmetic(opcode: str, element: ElementType) -> None:
+    b = Builder()
+    type = TensorType(element, (300,))
+    instruction = fusion(b, b.binary(opcode, b.parameter(type), b.parameter(type)))
+    x, y = samples(instruction)
+    check(instruction, [np.abs(x), np.where(y == 0, 3, np.abs(y)).astype(y.dtype)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("source", [F16, BF16, F32, F64, S8, S32, PRED])
+@pytest.mark.parametrize("target", [F16, BF16, F32, S8, S64, PRED])
+def test_conversions(source: ElementType, target: ElementType) -> None:
+    if source is target:
+        return
+    b = Builder()
+    check(fusion(b, b.convert(b.parameter(TensorType(source, (100,))), target)), rtol=0, atol=0)
+
+
+def test_data_movement_in_one_loop() -> None:
+    b = Builder()
+    x = b.parameter(TensorType(F32, (4, 6)))
+    y = b.parameter(TensorType(F32, (3, 4)))
+    turned = b.transpose(x, (1, 0))
+    check(fusion(b, b.concatenate([b.slice(turned, (1, 0), (4, 4), (1, 1)), y], 0)))
+
+
+@pytest.mark.parametrize("opcode", ["sin.approx.f32", "add.rz.f32", "ld.volatile.global.f32", "tanh.approx.f32"])
+def test_an_unknown_operation_is_refused(opcode: str) -> None:
+    with pytest.raises(UnsupportedPtx):
+        operation(opcode)
+
+
+def test_an_unknown_directive_is_refused() -> None:
+    with pytest.raises(UnsupportedPtx):
+        parse_ptx(".visible .func f()\n{\n}\n")
+
+
+# Mutations: what is taken away must be noticed.
+
+
+def _without(text: str, source: str, occurrence: int) -> str:
+    parts = source.split(text)
+    return text.join(parts[: occurrence + 1]) + text.join(["", *parts[occurrence + 1 :]])[len(text) :]
+
+
+@pytest.mark.parametrize("occurrence", [1, 3])
+def test_a_missing_barrier_is_noticed(occurrence: int) -> None:
+    instruction = softmax((2, 1000))
+    arrays = samples(instruction)
+    _, clean = run(instruction, arrays)
+    assert not clean
+    _, reports = run(instruction, arrays, lambda s: _without("__syncthreads();", s, occurrence))
+    assert "shared race" in reports.kinds
+
+
+def test_a_missing_bound_is_noticed() -> None:
+    b = Builder()
+    instruction = fusion(b, b.add(b.parameter(TensorType(F32, (300,))), b.parameter(TensorType(F32, (300,)))))
+    _, reports = run(instruction, samples(instruction), lambda s: s.replace("< 300", "< 301"))
+    assert "out-of-bounds global access" in reports.kinds
+
+
+def test_a_barrier_in_a_branch_is_noticed() -> None:
+    instruction = softmax((2, 1000))
+    _, reports = run(
+        instruction,
+        samples(instruction),
+        lambda s: s.replace("__syncthreads();", "if (threadIdx.x < 32) __syncthreads();", 1),
+    )
+    assert reports.kinds & {"threads of a block at different barriers", "barrier that some threads never reach"}
+
+
+def test_blocks_that_write_the_same_place_are_noticed() -> None:
+    b = Builder()
+    instruction = fusion(b, b.add(b.parameter(TensorType(F32, (300,))), b.parameter(TensorType(F32, (300,)))))
+    _, reports = run(
+        instruction, samples(instruction), lambda s: s.replace("task = blockIdx.x", "task = blockIdx.x / 2")
+    )
+    assert "global race" in reports.kinds
