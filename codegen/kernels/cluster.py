@@ -10,6 +10,7 @@ from functools import cached_property
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Buffer
+from onnxla.codegen.kernels.rules import RULES
 from onnxla.codegen.kernels.value import Array, Leaf, ValueEmitter
 from onnxla.codegen.lowering import Argument, Operand, Result
 from onnxla.errors import InternalError
@@ -98,7 +99,7 @@ class Frame:
         for j, type in enumerate(cluster.results):
             self.outputs.append(self.array(f"out{j}", type, "output"))
             self.arguments.append(Result(j))
-        self.emitter = ValueEmitter(self.b, leaves)
+        self.emitter = ValueEmitter(self.b, leaves, RULES)
 
     def array(self, name: str, type: TensorType, role: str) -> Array:
         """A parameter that holds a tensor."""

@@ -17,7 +17,8 @@ from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr, Variable
 from onnxla.codegen.kernels.ir import Block, Buffer, For, If, Kernel, Value, blocks_of
-from onnxla.codegen.kernels.value import Index, ValueEmitter, can_emit
+from onnxla.codegen.kernels.rules import can_emit
+from onnxla.codegen.kernels.value import Index, ValueEmitter
 from onnxla.codegen.lowering import Argument, KernelCall, Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Shape, TensorType

@@ -39,11 +39,13 @@ def lower_scatter(cluster: Cluster, target: Target) -> Lowering:
     copies = tuple((k, k) for k in range(count))
     if updates.tensor_type.size == 0:
         return Lowering((), copies=copies)
-    _Updates(frame, instruction, op, count).emit(share, windows)
+    Updates(frame, instruction, op, count).emit(share, windows)
     return Lowering((KernelCall(frame.b.finish(), tuple(frame.arguments)),), copies=copies)
 
 
-class _Updates:
+class Updates:
+    """Code that applies the updates of a scatter to the results, which hold the operands already."""
+
     def __init__(self, frame: Frame, instruction: Instruction, op: Scatter, count: int) -> None:
         self.frame, self.op, self.count = frame, op, count
         self.operand = instruction.operands[0]
@@ -103,15 +105,21 @@ class _Updates:
             return below
         return b.and_(b.compare("GE", start, b.const(0, start.element)), below)
 
-    def combine(self, batch: Index, window: Index, starts: Sequence[Expr]) -> None:
-        e, b, op = self.frame.emitter, self.frame.b, self.op
-        hidden = (*op.inserted_window_dims, *op.input_batching_dims)
+    def target(self, window: Index, starts: Sequence[Expr]) -> Expr:
+        """The position in the operand that a place in the window falls on."""
+        hidden = (*self.op.inserted_window_dims, *self.op.input_batching_dims)
         inner = iter(window)
-        target = tuple(s if d in hidden else s + next(inner) for d, s in enumerate(starts))
+        return ix.linearize(
+            tuple(s if d in hidden else s + next(inner) for d, s in enumerate(starts)), self.operand.shape
+        )
+
+    def combine(self, batch: Index, window: Index, starts: Sequence[Expr]) -> None:
+        """Combine one element of the update into its place."""
+        e, b, op = self.frame.emitter, self.frame.b, self.op
         where = dict(zip(self.scatter_dims, batch, strict=True))
         where |= dict(zip(op.update_window_dims, window, strict=True))
         source = tuple(where[d] for d in range(len(where)))
-        at = e.position(ix.linearize(target, self.operand.shape))
+        at = e.position(self.target(window, starts))
         current = [storage.decode(b, b.load(array.buffer, at), array.type.element) for array in self.frame.outputs]
         incoming = [e.value(update, source) for update in self.updates]
         for array, value in zip(self.frame.outputs, e.apply(op.to_apply, [*current, *incoming]), strict=True):

@@ -169,8 +169,10 @@ def _encode_small_float(b: KernelBuilder, value: Value, kind: _SmallFloat) -> Va
         code = b.select(undefined, b.const(kind.nan or 0, U32), code)
         return b.convert(b.or_(code, sign), U8)
     if kind.nan is None:
-        code = b.select(b.or_(beyond, undefined), b.const(last, U32), code)
-        return b.convert(b.or_(code, sign), U8)
+        signed = b.or_(b.select(beyond, b.const(last, U32), code), sign)
+        # what has no NaN stores a zero of the other sign for it, as ml_dtypes does
+        zero = b.binary("xor", sign, b.const(1 << (kind.width - 1), U32))
+        return b.convert(b.select(undefined, zero, signed), U8)
     if not kind.negative_zero:
         signed = b.select(b.compare("EQ", code, b.const(0, U32)), b.const(0, U32), b.or_(code, sign))
         return b.convert(b.select(b.or_(beyond, undefined), b.const(kind.nan, U32), signed), U8)

@@ -10,7 +10,7 @@ from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import name_of, vector_lanes
-from onnxla.codegen.kernels.value import clamped_start
+from onnxla.codegen.kernels.movement import clamped_start
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.ops.indexing import DynamicUpdateSlice
 
