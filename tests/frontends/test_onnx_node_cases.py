@@ -23,8 +23,6 @@ from onnxla.hlo.types import Array
 EXCEPTIONS = {
     "test_training_dropout*": "drops at random",
     "test_bernoulli*": "draws at random",
-    "test_maxunpool_export_with_output_shape": "places count in the given output shape, as in onnxruntime",
-    "test_resize_downsample_scales_*_align_corners": "the last pixel is that of the output, as in onnxruntime",
     "test_*string*": "strings are not computed",
     "test_strnormalizer*": "strings are not computed",
     "test_image_decoder*": "decoding is not computation",

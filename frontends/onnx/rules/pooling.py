@@ -159,17 +159,23 @@ def _global_shape(x: Instruction) -> tuple[int, ...]:
 
 @onnx_op("MaxUnpool", since=9)
 def max_unpool(node: NodeView, b: Builder) -> Instruction:
-    """Put each element back to its place in the unpooled tensor counted as one row; zero elsewhere."""
+    """Put each element back to its place in the unpooled tensor counted as one row; zero elsewhere.
+
+    Places always count in the tensor that kernel, strides and pads give. An output shape adds zeros at the ends.
+    """
     x, places = node.input(0), node.input(1)
     rank = len(x.shape) - 2
     kernel, strides = node.ints("kernel_shape"), per_dimension(node, "strides", rank)
     pads = node.ints("pads", None) or (0,) * (2 * rank)
     if x.shape != places.shape or len(kernel) != rank or len(pads) != 2 * rank:
         node.shape_error("the indices, kernel_shape or pads do not fit the input")
-    shape = node.optional_constant_ints(2) or (
+    shape = (
         *x.shape[:2],
         *((x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)),
     )
+    whole = node.optional_constant_ints(2) or shape
+    if len(whole) != len(shape) or any(w < n for w, n in zip(whole, shape, strict=True)):
+        node.shape_error(f"output_shape {list(whole)} cannot hold the unpooled {list(shape)}")
     element = x.tensor_type.element
     op = Scatter(
         update_window_dims=(),
@@ -184,4 +190,6 @@ def max_unpool(node: NodeView, b: Builder) -> Instruction:
     )
     count = x.tensor_type.size
     row = b.full((math.prod(shape),), 0, element)
-    return b.reshape(b.scatter(row, b.reshape(places, (count,)), b.reshape(x, (count,)), op), shape)
+    unpooled = b.reshape(b.scatter(row, b.reshape(places, (count,)), b.reshape(x, (count,)), op), shape)
+    ends = [w - n for w, n in zip(whole, shape, strict=True)]
+    return b.pad(unpooled, b.constant(0, element), [0] * len(shape), ends) if any(ends) else unpooled

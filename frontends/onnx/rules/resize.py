@@ -1,7 +1,7 @@
 """Resize and Upsample, one axis at a time: nearest picks positions, linear and cubic are weighted sums of picks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def resize(node: NodeView, b: Builder) -> Instruction:
         roi = node.constant(1).reshape(2, -1).astype(np.float64)
         if roi.shape[1] != len(named):
             node.shape_error(f"the roi has {roi.size} numbers for {len(named)} axes")
-        axes = [Axis(a.size, a.output, a.scale, *roi[:, i]) for i, a in enumerate(axes)]
+        axes = [replace(a, roi_start=roi[0, i], roi_end=roi[1, i]) for i, a in enumerate(axes)]
     method = Method(
         mode=node.string("mode", "nearest"),
         coordinate_mode=node.string("coordinate_transformation_mode", "half_pixel"),
@@ -101,7 +101,10 @@ def _axes_of_scales(node: NodeView, sizes: Sequence[int], scales: Sequence[float
     if len(scales) != len(sizes) or min(scales, default=1.0) <= 0:
         node.shape_error(f"scales {list(scales)} do not fit {len(sizes)} axes")
     single = [np.float32(s) for s in scales]
-    return [Axis(n, int(np.float32(n) * s), float(s)) for n, s in zip(sizes, single, strict=True)]
+    return [
+        Axis(n, int(np.float32(n) * s), float(s), span=float(np.float32(n) * s))
+        for n, s in zip(sizes, single, strict=True)
+    ]
 
 
 def _axes_of_sizes(node: NodeView, sizes: Sequence[int], wished: Sequence[int], policy: str) -> list[Axis]:

@@ -23,6 +23,8 @@ class Axis:
     scale: float
     roi_start: float = 0.0
     roi_end: float = 1.0
+    span: float | None = None
+    """The output size that `scale` asks for, before it is rounded down to `output`; None: `output` itself."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def _half_pixel_symmetric(x: Array, axis: Axis) -> Array:
 
 
 def _align_corners(x: Array, axis: Axis) -> Array:
-    return x * F(axis.size - 1) / F(axis.output - 1) if axis.output > 1 else np.zeros_like(x)
+    """The last position of the size asked for falls on the last of the input; after rounding that may lie outside."""
+    span = F(axis.output if axis.span is None else axis.span)
+    return x * F(axis.size - 1) / (span - F(1)) if span != 1 else np.zeros_like(x)
 
 
 def _asymmetric(x: Array, axis: Axis) -> Array:
