@@ -20,45 +20,43 @@ _WORKER_LINES = 20_000
 _MOST_WORKERS = 8
 
 
-def compile_modules(
-    texts: Sequence[str], target: Target, opt_level: int = 2, processes: int | None = None
-) -> list[bytes]:
-    """The object code of several modules, in order.
+def compile_modules(modules: Sequence[tuple[str, int]], target: Target, processes: int | None = None) -> list[bytes]:
+    """The object code of several modules (LLVM IR and the level to optimise it at), in order.
 
     `processes` is how many to use, this one included; None decides by the amount of text and the CPUs at hand.
     """
     if processes is None:
-        lines = sum(text.count("\n") for text in texts)
+        lines = sum(text.count("\n") for text, _ in modules)
         processes = min(_cpus(), 1 + lines // _WORKER_LINES, _MOST_WORKERS) if sys.executable else 1
-    own, *shares = _shares(texts, max(1, min(processes, len(texts))))
-    workers = [_start([texts[k] for k in share], target, opt_level) for share in shares]
+    own, *shares = _shares([len(text) for text, _ in modules], max(1, min(processes, len(modules))))
+    workers = [_start([modules[k] for k in share], target) for share in shares]
     try:
-        objects = {k: compile_module(texts[k], target, opt_level) for k in own}
+        objects = {k: compile_module(modules[k][0], target, modules[k][1]) for k in own}
         for share, worker in zip(shares, workers, strict=True):
             objects.update(zip(share, _answer(worker, len(share)), strict=True))
     finally:
         for worker in workers:
             worker.kill()
             worker.communicate()
-    return [objects[k] for k in range(len(texts))]
+    return [objects[k] for k in range(len(modules))]
 
 
 def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _shares(texts: Sequence[str], count: int) -> list[list[int]]:
-    """Indices of `texts` in `count` lists of about equal work: the longest first, each to the least loaded."""
+def _shares(sizes: Sequence[int], count: int) -> list[list[int]]:
+    """The indices of `sizes` in `count` lists of about equal sum: the largest first, each to the least loaded."""
     shares: list[list[int]] = [[] for _ in range(count)]
     load = [0] * count
-    for k in sorted(range(len(texts)), key=lambda k: (-len(texts[k]), k)):
+    for k in sorted(range(len(sizes)), key=lambda k: (-sizes[k], k)):
         least = load.index(min(load))
         shares[least].append(k)
-        load[least] += len(texts[k])
+        load[least] += sizes[k]
     return shares
 
 
-def _start(texts: list[str], target: Target, opt_level: int) -> "subprocess.Popen[bytes]":
+def _start(modules: Sequence[tuple[str, int]], target: Target) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     worker = subprocess.Popen(
         [sys.executable, "-m", __name__],
@@ -68,9 +66,8 @@ def _start(texts: list[str], target: Target, opt_level: int) -> "subprocess.Pope
         env=environment,
     )
     assert worker.stdin is not None
-    request = {"texts": texts, "target": str(target), "opt_level": opt_level}
     try:
-        worker.stdin.write(json.dumps(request).encode())
+        worker.stdin.write(json.dumps({"modules": modules, "target": str(target)}).encode())
         worker.stdin.close()
     except BrokenPipeError:
         pass  # It died; the answer will say so.
@@ -94,7 +91,7 @@ def _serve() -> int:
     request = json.load(sys.stdin.buffer)
     target = parse_target(request["target"])
     try:
-        objects = [compile_module(text, target, request["opt_level"]) for text in request["texts"]]
+        objects = [compile_module(text, target, level) for text, level in request["modules"]]
     except OnnxlaError as error:
         print(error, file=sys.stderr)
         return 1

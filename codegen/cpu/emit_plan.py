@@ -81,7 +81,6 @@ class _Printer:
             if self.clock is not None:
                 self.timestamp(number + 1)
         self.lines.append("  ret void")
-        # A kernel must stay a call, and the entry's two ways stay two functions.
         return f"define internal void @{name}({parameters}) noinline nounwind {{\n" + "\n".join(self.lines) + "\n}\n"
 
     def fresh(self, text: str) -> str:

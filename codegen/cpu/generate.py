@@ -40,7 +40,9 @@ def generate_code(
     head = f'target triple = "{target.triple}"\n\n'
     texts = [head + "\n".join(batch) for batch in _batches(functions)]
     texts.append(emit_plan(plan, symbols.__getitem__, target.triple))
-    objects = compile_modules(texts, target, opt_level, processes)
+    # The plan only stores pointers and calls; optimising thousands of launches would take seconds for nothing.
+    levels = [opt_level] * (len(texts) - 1) + [0]
+    objects = compile_modules(list(zip(texts, levels, strict=True)), target, processes)
     return NativeCode(tuple(objects), tuple(texts), len(functions))
 
 

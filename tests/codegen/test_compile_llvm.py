@@ -13,16 +13,16 @@ def function(k: int) -> str:
 
 
 def test_workers_give_the_same_objects_in_the_same_order() -> None:
-    texts = [function(k) for k in range(5)]
-    alone = compile_modules(texts, host_target(), processes=1)
-    assert alone == [compile_module(t, host_target()) for t in texts]
-    assert compile_modules(texts, host_target(), processes=3) == alone
+    modules = [(function(k), k % 4) for k in range(6)]
+    alone = compile_modules(modules, host_target(), processes=1)
+    assert alone == [compile_module(text, host_target(), level) for text, level in modules]
+    assert compile_modules(modules, host_target(), processes=3) == alone
 
 
 def test_bad_text_is_an_internal_error_here_and_in_a_worker() -> None:
     with pytest.raises(InternalError, match="the generated LLVM IR is not valid"):
         compile_module("define void @f() { ret i32 }", host_target())
-    bad = ["".join(map(function, range(3))), "define void @f() { ret i32 }"]
+    bad = [("".join(map(function, range(3))), 2), ("define void @f() { ret i32 }", 2)]
     with pytest.raises(InternalError, match="(?s)a compile worker failed.*not valid"):
         compile_modules(bad, host_target(), processes=2)
 
