@@ -15,28 +15,39 @@ from onnxla.errors import InputError
 Model: TypeAlias = Annotated[Path, typer.Argument(help="An ONNX model, HLO text (.hlo), or a compiled .onnxla file.")]
 OnnxModel: TypeAlias = Annotated[Path, typer.Argument(help="An ONNX model.")]
 ShapeTexts: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--shape", help="Shape of an input: `image=1x3x224x224`. May be repeated.")
+    list[str] | None,
+    typer.Option("--shape", metavar="INPUT=1x3x8x8", help="Shape of an input: `image=1x3x224x224`. May be repeated."),
 ]
 DimTexts: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--dim", help="Size of a symbolic dimension: `batch=8`; `batch=1,8` makes code for both."),
+    typer.Option(
+        "--dim", metavar="NAME=SIZE", help="Size of a symbolic dimension: `batch=8`; `batch=1,8` makes code for both."
+    ),
 ]
 ConstantTexts: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--constant", help="Value of an input that the code is made for: `k=5`, `axes=[0,1]`, `x=file.npy`."),
+    typer.Option(
+        "--constant",
+        metavar="INPUT=VALUE",
+        help="Value of an input that the code is made for: `k=5`, `axes=[0,1]`, `x=file.npy`.",
+    ),
 ]
 OptionTexts: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--option", "-O", help="A knob of the compiler: `fast_math=true`, `target_cpu=x86-64-v3`."),
+    typer.Option(
+        "--option", "-O", metavar="KNOB=VALUE", help="A knob of the compiler: `fast_math=true`, `target_cpu=x86-64-v3`."
+    ),
 ]
 DumpTo: TypeAlias = Annotated[
-    str | None, typer.Option("--dump-to", help="Folder that receives every stage of the compiler as text.")
+    str | None,
+    typer.Option("--dump-to", metavar="FOLDER", help="Folder that receives every stage of the compiler as text."),
 ]
 Inputs: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
         "-i",
+        metavar="FILE",
         help="Inputs: `file.npz`, `name=file.npy`, `name=file.pb`, or a folder of `input_0.pb`, ... What is not given "
         "is random.",
     ),

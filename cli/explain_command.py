@@ -1,10 +1,16 @@
 """`onnxla explain`: everything that is wrong with a model, without compiling it."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.models import request
+from onnxla.cli.models import Request, request
 from onnxla.cli.output import print_json, say
+from onnxla.errors import Problem, UnboundDimensionsError
+
+if TYPE_CHECKING:
+    from onnxla.frontends.onnx.report import Report
 
 _CANNOT_BE_COMPILED = 3
 
@@ -16,36 +22,71 @@ def explain(
     constant: arguments.ConstantTexts = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Say what a model is made of, and all reasons why it cannot be compiled. Ends with 3 where there are any."""
-    from onnxla.frontends.onnx import report
+    """Say what a model is made of, and all reasons why it cannot be compiled. Ends with 3 where there are any.
 
+    Dimensions that have no size yet are taken as 1: they are no fault, since the first run may settle them.
+    """
     wanted = request(model, shape, dim, constant)
-    found = report.explain(
-        wanted.onnx, shapes=wanted.shapes, dims=wanted.single_dims, constants=wanted.constants, options=wanted.options
-    )
+    found, assumed = _report(wanted)
     if as_json:
-        print_json(
-            {
-                "model": found.name,
-                "compiles": found.compiles,
-                "opsets": {domain or "ai.onnx": version for domain, version in found.opsets.items()},
-                "operators": found.operators,
-                "inputs": [str(spec) for spec in found.signature.inputs],
-                "outputs": [str(spec) for spec in found.signature.outputs],
-                "problems": [
-                    {
-                        "kind": p.kind.__name__,
-                        "cause": p.cause,
-                        "node": None if p.node is None else str(p.node),
-                        "details": p.details,
-                        "hint": p.hint,
-                    }
-                    for p in found.problems
-                ],
-            }
-        )
+        print_json(_document(found, assumed))
     else:
+        if assumed:
+            sizes = ", ".join(f"{name}={size}" for name, size in assumed.items())
+            say(f"dimensions without a size are taken as 1: {sizes}", style="dim")
         say(found)
         say("operators: " + ", ".join(f"{name} {count}" for name, count in found.operators.items()), style="dim")
     if not found.compiles:
         raise typer.Exit(_CANNOT_BE_COMPILED)
+
+
+def _report(wanted: Request) -> tuple["Report", dict[str, str]]:
+    """The report, and the sizes that were assumed for it: of dimensions, and shapes of inputs with nameless ones."""
+    from onnxla.frontends.onnx import report
+
+    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "Report":
+        return report.explain(
+            wanted.onnx,
+            shapes={**shapes, **wanted.shapes},
+            dims={**dims, **wanted.single_dims},
+            constants=wanted.constants,
+            options=wanted.options,
+        )
+
+    first = explained({}, {})
+    if first.compiles or not all(p.kind is UnboundDimensionsError for p in first.problems):
+        return first, {}
+    fixed = {*wanted.shapes, *wanted.constants}
+    specs = [s for s in first.signature.inputs if s.shape is not None and s.name not in fixed]
+    shapes = {
+        s.name: tuple(n if isinstance(n, int) else wanted.single_dims.get(str(n), 1) for n in s.shape or ())
+        for s in specs
+        if any(n is None for n in s.shape or ())
+    }
+    symbols = dict.fromkeys(n for s in specs for n in s.shape or () if isinstance(n, str))
+    dims = {name: 1 for name in symbols if name not in wanted.single_dims}
+    assumed = {**{name: "x".join(map(str, shape)) for name, shape in shapes.items()}, **dict.fromkeys(dims, "1")}
+    return explained(shapes, dims), assumed
+
+
+def _document(found: "Report", assumed: dict[str, str]) -> dict[str, object]:
+    return {
+        "model": found.name,
+        "compiles": found.compiles,
+        "assumed_sizes": assumed,
+        "opsets": {domain or "ai.onnx": version for domain, version in found.opsets.items()},
+        "operators": found.operators,
+        "inputs": [str(spec) for spec in found.signature.inputs],
+        "outputs": [str(spec) for spec in found.signature.outputs],
+        "problems": [_problem(p) for p in found.problems],
+    }
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {
+        "kind": problem.kind.__name__,
+        "cause": problem.cause,
+        "node": None if problem.node is None else str(problem.node),
+        "details": problem.details,
+        "hint": problem.hint,
+    }

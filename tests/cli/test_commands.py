@@ -203,6 +203,15 @@ def test_explain_describes_a_model_that_compiles() -> None:
     assert "10 nodes, 7 operators, opset ai.onnx 17" in ended.out and "every node can be imported" in ended.out
 
 
+def test_explain_takes_open_dimensions_as_one(tmp_path: Path) -> None:
+    ended = succeed("explain", DIGITS)
+    assert "dimensions without a size are taken as 1: batch=1" in ended.out and "every node" in ended.out
+    model = save_model(tmp_path / "m.onnx", helper.make_node("NonZero", ["x"], ["y"]), x=("n",), y=TensorProto.INT64)
+    document = onnxla("explain", model, "--json").json
+    assert document["assumed_sizes"] == {"n": "1"}
+    assert [p["kind"] for p in document["problems"]] == ["DynamicShapeError"]
+
+
 def test_ops_is_the_coverage_table() -> None:
     rows = succeed("ops", "squeeze", "--json").json
     assert {(row["domain"], row["operator"]) for row in rows} >= {("ai.onnx", "Squeeze"), ("ai.onnx", "Unsqueeze")}
