@@ -7,7 +7,7 @@ import numpy as np
 
 from onnxla.hlo.attributes import INT
 from onnxla.hlo.literal import Literal
-from onnxla.hlo.op import Op, attribute, fail, from_result, require
+from onnxla.hlo.op import Op, attribute, fail, from_result, require, require_tensor
 from onnxla.hlo.types import Array, TensorType, TupleType, Type, Value
 
 
@@ -43,7 +43,7 @@ class Constant(Op, name="constant"):
 class Iota(Op, name="iota"):
     """Each element is its index along `dimension`."""
 
-    type: TensorType = from_result(lambda result: result)
+    type: TensorType = from_result(require_tensor)
     dimension: int = attribute("iota_dimension", INT)
 
     def infer(self) -> TensorType:
