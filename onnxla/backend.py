@@ -15,9 +15,37 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType
 
 from onnxla.api import compile
 from onnxla.errors import InputError
-from onnxla.frontends.onnx.model_file import NEWEST_OPSET
+from onnxla.frontends.onnx.model_file import NEWEST_OPSET, read_model
+from onnxla.frontends.onnx.plain_interface import PlainModel, is_plain, plain_feeds, plain_model, structure
+from onnxla.frontends.onnx.signature import signature_of
 from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel
+
+_TARGETS = {DeviceType.CPU: "cpu", DeviceType.CUDA: "gpu"}
+
+
+class StructuredRep(BackendRep):
+    """A model with sequences, optionals or strings at its edges; compiled at a run, for their structure."""
+
+    def __init__(self, model: ModelProto, options: Mapping[str, Any]) -> None:
+        self._model = model
+        self._options = options
+        self._made: dict[Any, tuple[PlainModel, CompiledModel | None]] = {}
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """As `CompiledRep.run`; a sequence is a list, an empty optional None, strings are arrays of `str` objects."""
+        names = [spec.name for spec in signature_of(read_model(self._model)).inputs]
+        feeds = feeds_of(names, inputs)
+        key = tuple((name, structure(value)) for name, value in feeds.items())
+        if key not in self._made:
+            plain = plain_model(self._model, feeds)
+            self._made[key] = plain, compile(plain.model, **self._options) if plain.model.graph.output else None
+        plain, compiled = self._made[key]
+        if compiled is None:
+            return plain.results({})
+        outputs = [tensor.name for tensor in compiled.get_outputs()]
+        arrays = compiled.run(outputs, plain_feeds(self._model, feeds))
+        return plain.results(dict(zip(outputs, arrays, strict=True)))
 
 
 class CompiledRep(BackendRep):
@@ -40,9 +68,10 @@ class OnnxlaBackend(Backend):
         return bool(Device(device).type == DeviceType.CPU)
 
     @classmethod
-    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> CompiledRep:
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> BackendRep:
         """Raises the errors of `onnxla.compile`."""
-        return CompiledRep(compile(model, target=Device(device).type == DeviceType.CPU and "cpu" or "gpu", **kwargs))
+        options = {"target": _TARGETS[Device(device).type], **kwargs}
+        return CompiledRep(compile(model, **options)) if is_plain(model) else StructuredRep(model, options)
 
     @classmethod
     def run_node(

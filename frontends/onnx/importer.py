@@ -26,7 +26,7 @@ from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxMode
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs, signature_of
 from onnxla.frontends.onnx.structure import check_structure
-from onnxla.frontends.onnx.values import SequenceValue, describe
+from onnxla.frontends.onnx.values import SequenceValue, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.types import Array
@@ -88,31 +88,60 @@ def try_import(
 ) -> ImportResult:
     """As `import_model`, returning the problems of nodes instead of raising them."""
     limits = limits or Limits()
+    session = Session(model, options or CompileOptions(), limits)
+    walked = _walk(model, session, shapes or {}, dims or {}, constants or {})
+    if walked is None:
+        return ImportResult(None, tuple(session.problems))
+    graph, inputs = walked
+    outputs = _outputs(graph, session, signature_of(model).outputs)
+    if session.problems:
+        return ImportResult(None, tuple(session.problems))
+    builder = graph.builder
+    computation = builder.build(builder.tuple(*(value for _, value in outputs)))
+    return ImportResult(_imported(model, computation, inputs, outputs), ())
+
+
+def output_values(model: OnnxModel, constants: Mapping[str, npt.ArrayLike]) -> list[Value]:
+    """What each output of a model of static shapes is: a tensor, or a sequence, optional or strings known by now.
+
+    Raises one CompileError with every problem of the model.
+    """
+    session = Session(model, CompileOptions(), Limits())
+    walked = _walk(model, session, {}, {}, constants)
+    raise_problems(session.problems)
+    assert walked is not None
+    return walked[0].outputs(o.name for o in model.proto.graph.output)
+
+
+def _walk(
+    model: OnnxModel,
+    session: Session,
+    shapes: Mapping[str, Sequence[int]],
+    dims: Mapping[str, int],
+    constants: Mapping[str, npt.ArrayLike],
+) -> tuple[GraphImporter, list[TensorSpec]] | None:
+    """Import the main graph; the importer that knows its values, and the inputs. None where no input fits."""
+    limits = session.limits
     if len(model.proto.graph.node) > limits.nodes:
         raise ResourceLimitError(f"the model has {len(model.proto.graph.node)} nodes; the limit is {limits.nodes}")
     check_structure(model)
     _require_known_opset(model)
-    session = Session(model, options or CompileOptions(), limits)
-    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    values = {name: np.asarray(value) for name, value in constants.items()}
     signature = signature_of(model)
-    inputs = bind_inputs(signature.inputs, shapes or {}, dims or {}, values, (d.name for d in signature.defaults))
+    inputs = bind_inputs(signature.inputs, shapes, dims, values, (d.name for d in signature.defaults))
     builder = Builder("main")
     graph = GraphImporter(session, builder, model.opsets, ChainMap[str, Binding]({}))
     _bind_constants(graph, (*signature.inputs, *signature.defaults), values)
     _bind_parameters(graph, inputs, session)
     if session.problems:
-        return ImportResult(None, tuple(session.problems))
+        return None
     proto = model.proto.graph
     graph.bind_initializers(proto, values)
     try:
         graph.run(proto.node, [o.name for o in proto.output])
     except RecursionError as error:
         raise ResourceLimitError("subgraphs and functions are nested too deeply") from error
-    outputs = _outputs(graph, session, signature.outputs)
-    if session.problems:
-        return ImportResult(None, tuple(session.problems))
-    computation = builder.build(builder.tuple(*(value for _, value in outputs)))
-    return ImportResult(_imported(model, computation, inputs, outputs), ())
+    return graph, inputs
 
 
 def _require_known_opset(model: OnnxModel) -> None:

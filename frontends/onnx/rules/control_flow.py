@@ -57,7 +57,10 @@ def _branch(node: NodeView, b: Builder, name: str) -> tuple[Computation, Instruc
     inner = Builder(name, node.source)
     closure = Closure(node, inner)
     try:
-        results = tensors(node, import_closed(node, name, [], inner, closure), "the results of a branch")
+        values = import_closed(node, name, [], inner, closure)
+        if not all(isinstance(v, Instruction) for v in values):
+            node.constant(0)  # which branch runs decides the structure of a sequence or optional
+        results = tensors(node, values, "the results of a branch")
     except Poisoned:
         return None
     captured = closure.needed_by(results)

@@ -1,9 +1,12 @@
 """Comparison, boolean and bitwise operators, Where, IsNaN and IsInf."""
 
+import numpy as np
+
 from onnxla.frontends.onnx.broadcasting import broadcast_together
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.elementwise import binary_operands
+from onnxla.frontends.onnx.values import StringConstant
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 
@@ -11,6 +14,8 @@ from onnxla.hlo.module import Instruction
 def _register_comparison(op_type: str, direction: str) -> None:
     @onnx_op(op_type)
     def rule(node: NodeView, b: Builder) -> Instruction:
+        if direction == "EQ" and isinstance(node.value(0), StringConstant):
+            return b.constant(np.asarray(node.strings_constant(0) == node.strings_constant(1), bool))
         return b.compare(*binary_operands(node, b), direction)
 
 
