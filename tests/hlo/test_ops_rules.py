@@ -82,6 +82,13 @@ def test_a_long_sum_of_halves_is_taken_in_single() -> None:
     assert total.dtype == np.float16 and total == 2048
 
 
+def test_a_long_sum_along_the_first_dimension_keeps_its_digits() -> None:
+    x = random(F32, (200_000, 3)) + np.float32(10)
+    b = Builder()
+    total = b.build(b.reduce_by("add", b.parameter(TensorType(F32, x.shape)), [0])).evaluate(x)
+    np.testing.assert_allclose(total, x.sum(axis=0, dtype=np.float64), rtol=1e-6)
+
+
 def test_dot_of_bytes_wraps_in_its_own_type_and_is_exact_in_a_wider() -> None:
     x = np.full((1, 1000), 127, np.int8)
     b = Builder()

@@ -145,16 +145,17 @@ class Reduce(Op, name="reduce"):
     def evaluate(self, *operands: Array) -> Value:
         count = len(operands) // 2
         values, inits = operands[:count], operands[count:]
-        ufunc = combining_ufunc(self.to_apply)
-        if ufunc is not None:
-            element, wide = element_of(values[0].dtype), widen(values[0])
-            with np.errstate(all="ignore"):
-                total = ufunc.reduce(wide, axis=self.dimensions, dtype=wide.dtype, initial=widen(inits[0])[()])
-            return narrow(total, element)
         kept = tuple(d for d in range(values[0].ndim) if d not in self.dimensions)
         shape = tuple(values[0].shape[d] for d in kept)
         size = math.prod(values[0].shape[d] for d in self.dimensions)
         level = tuple(v.transpose(kept + self.dimensions).reshape(*shape, size) for v in values)
+        ufunc = combining_ufunc(self.to_apply)
+        if ufunc is not None:
+            # numpy sums pairwise, with little error, along a contiguous last dimension only
+            line = np.ascontiguousarray(widen(level[0]))
+            with np.errstate(all="ignore"):
+                total = ufunc.reduce(line, axis=-1, dtype=line.dtype, initial=widen(inits[0])[()])
+            return narrow(total, element_of(values[0].dtype))
         # neighbours pairwise, until one element is left: the order of elements is kept
         while level[0].shape[-1] > 1:
             even = level[0].shape[-1] // 2 * 2
