@@ -15,7 +15,7 @@ from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.target import Target, parse_target
 from onnxla.errors import InternalError, OnnxlaError
 
-_WORKER_LINES = 20_000
+_WORKER_LINES = 8_000
 """Lines of IR that compile in about the time it takes a worker to start."""
 _MOST_WORKERS = 8
 

@@ -5,7 +5,6 @@ common level) is made in the same way as code for this one. The text form is one
 `Target`.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,7 +36,6 @@ class Target:
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 16 << 20
-    kind: str = "cpu"
 
     @property
     def name(self) -> str:
@@ -77,9 +75,9 @@ class Target:
 
 def parse_target(text: str) -> Target:
     """The inverse of `str(target)`. Raises DeviceError for text of another form."""
-    triple, *rest = text.split()
-    fields = dict(part.partition("=")[::2] for part in rest)
     try:
+        triple, *rest = text.split()
+        fields = dict(part.partition("=")[::2] for part in rest)
         features = tuple(f for f in fields["features"].split(",") if f)
         return Target(triple, fields["cpu"], features, int(fields["l1"]), int(fields["l2"]), int(fields["l3"]))
     except (KeyError, ValueError) as error:
@@ -105,19 +103,6 @@ def named_target(name: str) -> Target:
         return Target(f"aarch64-{system}", "generic", LEVELS[name])
     host = host_target()
     return Target(f"x86_64-{system}", name, LEVELS[name], host.l1_bytes, host.l2_bytes, host.l3_bytes)
-
-
-def with_triple(target: Target, triple: str) -> Target:
-    """The same CPU under another system, for ahead-of-time code."""
-    return dataclasses.replace(target, triple=triple)
-
-
-def missing_features(target: Target, host: Target | None = None) -> tuple[str, ...]:
-    """The features of `target` that `host` (this machine) lacks; its architecture where that differs."""
-    host = host or host_target()
-    if target.architecture != host.architecture:
-        return (target.architecture,)
-    return tuple(f for f in target.features if not host.has(f))
 
 
 def _cache_sizes() -> dict[int, int]:

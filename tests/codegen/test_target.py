@@ -2,7 +2,7 @@
 
 import pytest
 
-from onnxla.codegen.cpu.target import LEVELS, host_target, missing_features, named_target, parse_target
+from onnxla.codegen.cpu.target import LEVELS, named_target, parse_target
 from onnxla.errors import DeviceError
 
 
@@ -19,15 +19,6 @@ def test_the_text_reads_back(name: str) -> None:
 def test_vectors_by_level(name: str, width: int, registers: int) -> None:
     target = named_target(name)
     assert (target.vector_bytes, target.vector_registers) == (width, registers)
-
-
-def test_this_machine_can_run_its_own_code() -> None:
-    assert missing_features(host_target()) == ()
-
-
-def test_a_lesser_cpu_lacks_features() -> None:
-    assert missing_features(named_target("x86-64-v3"), named_target("x86-64-v2"))[:2] == ("avx", "avx2")
-    assert missing_features(named_target("generic-aarch64"), named_target("x86-64")) == ("aarch64",)
 
 
 def test_unknown_names_and_texts_are_refused() -> None:
