@@ -196,7 +196,8 @@ def require_sizes(tensors: Sequence[ModelTensor], sizes: Mapping[str, int]) -> N
         f"--shape {t.name}={'x'.join(str(n) if isinstance(n, int) else '1' for n in t.shape or ())}" for t in nameless
     ]
     if ways:
-        raise InputError(f"dimensions without a size in {_listed(tensors)}\n  hint   give {' '.join(ways)}")
+        unknown = [t for t in tensors if t in nameless or any(n in symbols for n in t.shape or ())]
+        raise InputError(f"dimensions without a size in {_listed(unknown)}\n  hint   give {' '.join(ways)}")
 
 
 def _listed(tensors: Sequence[ModelTensor]) -> str:
