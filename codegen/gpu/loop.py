@@ -3,31 +3,23 @@
 import math
 
 from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.codegen.gpu.threads import blocks_for, each_thread
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.loop import Survey, emit_roots, name_of
 from onnxla.codegen.lowering import KernelCall, Lowering
 
-THREADS = 256
-
 
 def lower_loop(cluster: Cluster, target: GpuTarget) -> Lowering:
     """One kernel that computes every root at every index; all roots have equally many elements."""
     domain = cluster.results[0].shape
     total = math.prod(domain)
-    blocks = -(-total // THREADS)
-    frame = Frame(cluster, name_of(cluster), blocks)
+    frame = Frame(cluster, name_of(cluster), blocks_for(total))
     e, b = frame.emitter, frame.b
-    frame.b.kernel.threads = THREADS
-    at = b.add(b.mul(b.task, b.const(THREADS)), b.thread())
-    with b.if_(b.compare("LT", at, b.const(total))) as branch:
-        with branch.then(), e.scope():
-            position = e.bind("position", at, 0, total - 1)
-            values = emit_roots(cluster, e, ix.delinearize(position, domain), domain)
-            for array, value in zip(frame.outputs, values, strict=True):
-                b.store(array.buffer, at, storage.encode(b, value, array.type.element))
-        with branch.otherwise():
-            pass
+    with each_thread(frame, total) as position:
+        values = emit_roots(cluster, e, ix.delinearize(position, domain), domain)
+        for array, value in zip(frame.outputs, values, strict=True):
+            b.store(array.buffer, e.position(position), storage.encode(b, value, array.type.element))
     in_place = Survey.of(cluster, domain).in_place
     return Lowering((KernelCall(b.finish(), tuple(frame.arguments)),), in_place=in_place)

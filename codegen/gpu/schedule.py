@@ -1,21 +1,40 @@
-"""Which schedule lowers an instruction for a GPU. So far: loops and rows."""
+"""Which schedule lowers an instruction for a GPU: decided by what is inside it."""
+
+from collections.abc import Callable
 
 from onnxla.codegen.gpu.loop import lower_loop
 from onnxla.codegen.gpu.row import lower_row
+from onnxla.codegen.gpu.scan import lower_scan
+from onnxla.codegen.gpu.scatter import lower_scatter
+from onnxla.codegen.gpu.sort import lower_sort
 from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.codegen.gpu.update import lower_update
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.loop import emits
 from onnxla.codegen.lowering import Lowering
 from onnxla.errors import UnsupportedOpError
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.indexing import Scatter, Sort
 
 
 def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
-    """The kernels of one instruction. Raises UnsupportedOpError for what has no GPU kernel yet."""
+    """The kernels of one instruction. Raises UnsupportedOpError for what has no GPU kernel."""
     cluster = Cluster.of(instruction)
     if all(t.size == 0 for t in cluster.results):
         return Lowering(())
+    special = _SINGLE.get(type(instruction.op))
+    if special is not None:
+        return special(cluster, target)
     if not emits(cluster.instructions):
         missing = sorted({i.op.opcode for i in cluster.instructions})
         raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}")
-    return lower_row(cluster, target) or lower_loop(cluster, target)
+    return (
+        lower_update(cluster, target)
+        or lower_scan(cluster, target)
+        or lower_row(cluster, target)
+        or lower_loop(cluster, target)
+    )
+
+
+_SINGLE: dict[type, Callable[[Cluster, GpuTarget], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter}
+"""Operations that are kernels of their own and never part of a fusion."""
