@@ -20,6 +20,7 @@ from onnxla.codegen.kernels.ir import Block, Buffer, For, If, Kernel, Value, blo
 from onnxla.codegen.kernels.rules import can_emit
 from onnxla.codegen.kernels.value import Index, ValueEmitter
 from onnxla.codegen.lowering import Argument, KernelCall, Lowering
+from onnxla.errors import InternalError
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Shape, TensorType
 
@@ -31,6 +32,8 @@ MOST_TASKS = 64
 def lower_loop(cluster: Cluster, target: Target) -> Lowering:
     """One kernel that computes every root at every index; all roots have equally many elements."""
     domain = cluster.results[0].shape
+    if any(t.size != cluster.results[0].size for t in cluster.results):
+        raise InternalError(f"{cluster.instruction} has results of different sizes, which one loop cannot write")
     survey = Survey.of(cluster, domain)
     kernel, arguments = _emit(cluster, target, survey)
     return Lowering((KernelCall(kernel, tuple(arguments)),), in_place=survey.in_place)
