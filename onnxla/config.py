@@ -77,7 +77,10 @@ class CompileOptions(_Settings):
     )
     opt_level: int = _knob(2, int, "LLVM's optimization level for kernels, 0 to 3.", "ONNXLA_OPT_LEVEL")
     target_cpu: str = _knob(
-        "host", str, "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4` or `generic-aarch64`.", "ONNXLA_TARGET_CPU"
+        "host",
+        str,
+        "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4` or `generic-aarch64`.",
+        "ONNXLA_TARGET_CPU",
     )
     disabled_passes: tuple[str, ...] = _knob(
         (), _names, "Names of passes to leave out, separated by commas.", "ONNXLA_DISABLED_PASSES"
