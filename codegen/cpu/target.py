@@ -8,6 +8,7 @@ common level) is made in the same way as code for this one. The text form is one
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import llvmlite.binding as llvm
 
@@ -36,6 +37,8 @@ class Target:
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 16 << 20
+    kind: ClassVar[str] = "cpu"
+    """Which passes and backend it takes."""
 
     @property
     def name(self) -> str:
