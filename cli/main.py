@@ -24,6 +24,7 @@ import typer
 from onnxla.cli.bench_command import bench
 from onnxla.cli.cache_command import cache
 from onnxla.cli.compile_command import compile_model
+from onnxla.cli.conformance_command import conformance
 from onnxla.cli.doctor_command import doctor
 from onnxla.cli.explain_command import explain
 from onnxla.cli.inspect_command import inspect
@@ -76,6 +77,7 @@ for name, command in (
     ("inspect", inspect),
     ("explain", explain),
     ("ops", ops),
+    ("conformance", conformance),
     ("opt", opt),
     ("replay", replay),
     ("cache", cache),

@@ -18,7 +18,6 @@ from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, read_model
 from onnxla.frontends.onnx.plain_interface import PlainModel, is_plain, plain_feeds, plain_model, structure
 from onnxla.frontends.onnx.signature import signature_of
-from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel
 
 _TARGETS = {DeviceType.CPU: "cpu", DeviceType.CUDA: "gpu"}
@@ -107,7 +106,7 @@ def feeds_of(names: Sequence[str], inputs: Sequence[Any] | Mapping[str, Any] | A
     """Inputs by name, from a mapping, a sequence in the model's order, or the one input."""
     if isinstance(inputs, Mapping):
         return dict(inputs)
-    values: Sequence[Array] = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    values: Sequence[Any] = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     if len(values) > len(names):
         raise InputError(f"{len(values)} inputs given; the model takes {len(names)}: {', '.join(names)}")
     return dict(zip(names, values, strict=False))

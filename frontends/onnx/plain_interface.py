@@ -102,7 +102,7 @@ def _output_values(model: ModelProto, arrays: Mapping[str, Array]) -> Sequence[V
 
 
 def _refill(graph: GraphProto, name: str, items: Sequence[Any]) -> None:
-    graph.ClearField(name)  # type: ignore[arg-type]
+    graph.ClearField(name)
     getattr(graph, name).extend(items)
 
 
