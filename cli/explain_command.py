@@ -35,6 +35,8 @@ def explain(
             sizes = ", ".join(f"{name}={size}" for name, size in assumed.items())
             say(f"dimensions without a size are taken as 1: {sizes}", style="dim")
         say(found)
+        if assumed and not found.compiles:
+            say("sizes of 1 may be the reason: give the real ones with --dim NAME=SIZE or --shape INPUT=1x3x8x8")
         say("operators: " + ", ".join(f"{name} {count}" for name, count in found.operators.items()), style="dim")
     if not found.compiles:
         raise typer.Exit(_CANNOT_BE_COMPILED)

@@ -108,6 +108,16 @@ def test_validate_compares_every_layer() -> None:
     assert all(layer["agrees"] for layer in document["layers"])
 
 
+def test_validate_judges_by_float64_on_request() -> None:
+    """No rounding meets the tolerance, and yet both results are as exact as f32 can be."""
+    strict = ["--rtol", "0", "--atol", "0"]
+    assert onnxla("validate", DIGITS, "--dim", "batch=64", *strict).code == 1
+    ended = succeed("validate", DIGITS, "--dim", "batch=64", *strict, "--exact")
+    assert "as exact" in ended.out and "every output agrees" in ended.out
+    document = succeed("validate", DIGITS, "--dim", "batch=2", "--exact", "--json").json
+    assert all(0 <= judged["ours"] < 1e-5 for judged in document["exact"])
+
+
 def test_layers_name_the_first_node_that_differs(tmp_path: Path) -> None:
     """A tolerance that no rounding meets."""
     nodes = [
@@ -210,6 +220,7 @@ def test_explain_takes_open_dimensions_as_one(tmp_path: Path) -> None:
     document = onnxla("explain", model, "--json").json
     assert document["assumed_sizes"] == {"n": "1"}
     assert [p["kind"] for p in document["problems"]] == ["DynamicShapeError"]
+    assert "sizes of 1 may be the reason" in onnxla("explain", model).out
 
 
 def test_ops_is_the_coverage_table() -> None:

@@ -1,0 +1,67 @@
+"""What a model would give without rounding: its HLO evaluated in float64, the judge where two results differ."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxla.cli.models import Request
+from onnxla.config import Limits
+from onnxla.hlo.literal import Literal
+from onnxla.hlo.module import Module
+from onnxla.hlo.ops.structural import Constant
+from onnxla.hlo.parser import parse_module, zero_weights
+from onnxla.hlo.printer import print_module
+from onnxla.runtime.program import Array
+from onnxla.sources import OnnxSource
+
+_FLOAT = re.compile(r"\b(?:f32|f16|bf16)\[")
+_ENOUGH = 1e-5
+"""An error that is good enough whatever the other's is."""
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """How far two results are from the exact one: ||result - exact|| / ||exact||."""
+
+    name: str
+    ours: float
+    theirs: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ours errs at most twice as much as theirs, or hardly."""
+        return self.ours <= max(2 * self.theirs, _ENOUGH)
+
+
+def exact_outputs(wanted: Request, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of an ONNX model by the interpreter in float64. Raises HloError where float64 cannot stand in."""
+    source = OnnxSource(wanted.onnx, wanted.options, Limits.from_environment(), wanted.constants)
+    imported = source.load({name: array.shape for name, array in feeds.items()}, {}, feeds)
+    module = widened(imported.module)
+    arguments = [
+        feeds[t.name].astype(p.tensor_type.element.dtype)
+        for t, p in zip(imported.inputs, module.entry.parameters, strict=True)
+    ]
+    results = module.entry.evaluate(*arguments)
+    return {t.name: np.asarray(value) for t, value in zip(imported.outputs, results, strict=True)}
+
+
+def widened(module: Module) -> Module:
+    """A copy that computes in float64 what `module` computes in f32, f16 and bf16, with the same constants."""
+    wide = parse_module(_FLOAT.sub("f64[", print_module(module)), weights=zero_weights)
+    for old, new in zip(module.computations(), wide.computations(), strict=True):
+        for a, b in zip(old.instructions(), new.instructions(), strict=True):
+            if isinstance(a.op, Constant):  # the text of a constant is exact in its own type only
+                b.op = Constant(Literal(a.op.literal.array.astype(b.tensor_type.element.dtype)))
+    return wide
+
+
+def exactness(name: str, ours: Array, theirs: Array, exact: Array) -> Exactness:
+    """Compare norm-wise, over the elements that are finite in the exact result."""
+    finite = np.isfinite(exact)
+    wide = np.complex128 if exact.dtype.kind == "c" else np.float64
+    values = [np.where(finite, x.astype(wide), 0) for x in (exact, ours, theirs)]
+    norm = float(np.linalg.norm(values[0])) or 1.0
+    return Exactness(name, *(float(np.linalg.norm(x - values[0])) / norm for x in values[1:]))
