@@ -15,9 +15,7 @@ from onnxla.passes.dilated_convolutions import SplitDilatedConvolutions
 @pytest.mark.parametrize("kernel", [(1, 1), (4, 4), (3, 2), (2, 5)])
 @pytest.mark.parametrize("pads", [(0, 0, 0, 0), (2, 2, 1, 3), (-1, 2, 0, -1)])
 @pytest.mark.parametrize("groups", [1, 2])
-def test_value(
-    stride: tuple[int, int], kernel: tuple[int, int], pads: tuple[int, int, int, int], groups: int
-) -> None:
+def test_value(stride: tuple[int, int], kernel: tuple[int, int], pads: tuple[int, int, int, int], groups: int) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((2, 5, 6, 4)).astype(np.float32)
     w = rng.standard_normal((*kernel, 4 // groups, 6)).astype(np.float32)
