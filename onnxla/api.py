@@ -167,6 +167,6 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-_ABOUT = ("fast_math", "precision", "opt_level", "target_cpu", "disabled_passes", "stop_after")
+_ABOUT = ("fast_math", "precision", "opt_level", "target_cpu", "target_gpu", "disabled_passes", "stop_after")
 
 __all__ = ["CompileOptions", "Limits", "CompileReport", "CompiledModel", "Progress", "compile", "load_compiled"]

@@ -7,14 +7,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from onnxla.codegen.cpu.backend import CompiledCode, compile_cpu
+from onnxla.codegen.cpu.backend import compile_cpu
 from onnxla.codegen.cpu.compile_llvm import assembly
 from onnxla.codegen.cpu.target import Target, named_target
-from onnxla.codegen.plan import Launch, memory_table, slots_of
+from onnxla.codegen.gpu.backend import compile_gpu
+from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.codegen.plan import Launch, Plan, memory_table, slots_of
 from onnxla.config import CompileOptions
 from onnxla.errors import DeviceError
 from onnxla.hlo.fingerprint import fingerprint
@@ -25,6 +27,7 @@ from onnxla.hlo.types import Array
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.artifact import FORMAT_VERSION
 from onnxla.runtime.cache import CacheKey, CompileCache
+from onnxla.runtime.device import TRIPLE as DEVICE_TRIPLE
 from onnxla.runtime.digest import digest_of_all
 from onnxla.runtime.program import Program, Step
 from onnxla.runtime.report import CompileReport
@@ -43,10 +46,12 @@ class Compiler:
 
     def __init__(self, source: Source, target: str, options: CompileOptions, progress: Progress | None = None) -> None:
         """Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder."""
-        if target != "cpu":
-            raise DeviceError(f"no target {target!r}; this version compiles for 'cpu'")
+        if target not in ("cpu", "gpu"):
+            raise DeviceError(f"no target {target!r}; there are 'cpu' and 'gpu'")
         self.source = source
-        self.target: Target = named_target(options.target_cpu)
+        self.target: Target | GpuTarget = (
+            named_target(options.target_cpu) if target == "cpu" else GpuTarget.named(options.target_gpu)
+        )
         self.options = options
         self.progress = progress
         self.cache = None if options.cache_dir is None else CompileCache(options.cache_dir, options.cache_bytes)
@@ -95,34 +100,74 @@ class Compiler:
     def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
         module, options = imported.module, self._options_of_next()
         with clock.stage("passes"):
-            optimize(module, "cpu", options, clock.pass_begins)
+            optimize(module, self.target.kind, options, clock.pass_begins)
         with clock.stage("codegen"):
-            code = compile_cpu(module, self.target, options)
+            made = (
+                self._made_for_cpu(module, options) if isinstance(self.target, Target) else self._made_for_gpu(module)
+            )
         texts = {
             "hlo": text,
             "optimized_hlo": print_module(module),
             "optimized_hlo_dot": module_to_dot(module),
-            "plan": str(code.plan),
-            "memory": memory_table(code.plan),
+            "plan": str(made.plan),
+            "memory": memory_table(made.plan),
+            **made.texts,
         }
         if options.dump_to is not None:
-            _dump(Path(options.dump_to), texts, code, options.opt_level)
+            _dump(Path(options.dump_to), {f"{stage}.txt": text for stage, text in texts.items()} | made.dumps())
         return Program(
             inputs=imported.inputs,
             outputs=imported.outputs,
-            objects=tuple(code.objects),
-            thread_pool=assemble_thread_pool(self.target.triple),
-            weights=code.weights,
-            arena_bytes=code.arena_bytes,
-            steps=_steps(code),
-            triple=self.target.triple,
-            cpu=self.target.cpu,
-            features=self.target.features,
+            objects=made.objects,
+            thread_pool=made.thread_pool,
+            weights=made.weights,
+            arena_bytes=made.plan.arena_bytes,
+            steps=_steps(made.plan),
+            triple=made.triple,
+            cpu=made.cpu,
+            features=made.features,
             constants=imported.constants,
-            intermediate_bytes=code.plan.intermediate_bytes,
+            intermediate_bytes=made.plan.intermediate_bytes,
             instruction_count=_instruction_count(module),
-            kernel_count=code.code.kernel_count,
+            kernel_count=made.kernel_count,
             texts=texts,
+        )
+
+    def _made_for_cpu(self, module: Module, options: CompileOptions) -> "_Made":
+        assert isinstance(self.target, Target)
+        code, target, level = compile_cpu(module, self.target, options), self.target, options.opt_level
+
+        def dumps() -> dict[str, str]:
+            """LLVM IR and assembly of each object."""
+            files = {f"code-{k:02d}.ll": text for k, text in enumerate(code.code.texts)}
+            return files | {f"code-{k:02d}.s": assembly(text, target, level) for k, text in enumerate(code.code.texts)}
+
+        return _Made(
+            plan=code.plan,
+            objects=tuple(code.objects),
+            thread_pool=assemble_thread_pool(target.triple),
+            weights=code.weights,
+            triple=target.triple,
+            cpu=target.cpu,
+            features=target.features,
+            kernel_count=code.code.kernel_count,
+            dumps=dumps,
+        )
+
+    def _made_for_gpu(self, module: Module) -> "_Made":
+        assert isinstance(self.target, GpuTarget)
+        code = compile_gpu(module, self.target)
+        return _Made(
+            plan=code.plan,
+            objects=code.objects,
+            thread_pool=b"",
+            weights=code.weights,
+            triple=DEVICE_TRIPLE,
+            cpu=self.target.architecture,
+            features=(),
+            kernel_count=code.kernel_count,
+            texts={"cuda": code.source},
+            dumps=lambda: {"code.cu": code.source, "code.ptx": code.objects[1].decode(), "ptxas.log": code.log},
         )
 
     def _options_of_next(self) -> CompileOptions:
@@ -147,6 +192,24 @@ class Compiler:
         )
 
 
+@dataclass(frozen=True)
+class _Made:
+    """What a target made of a module."""
+
+    plan: Plan
+    objects: tuple[bytes, ...]
+    thread_pool: bytes
+    weights: Array
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    kernel_count: int
+    dumps: Callable[[], dict[str, str]]
+    """Further texts for a dump, by file name."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Further stages."""
+
+
 class _Clock:
     """Times the stages, and tells the caller about them."""
 
@@ -167,7 +230,7 @@ class _Clock:
         self.seconds[name] = time.perf_counter() - start
 
 
-def _steps(code: CompiledCode) -> tuple[Step, ...]:
+def _steps(plan: Plan) -> tuple[Step, ...]:
     return tuple(
         Step(
             name=step.name,
@@ -176,7 +239,7 @@ def _steps(code: CompiledCode) -> tuple[Step, ...]:
             bytes=sum(slot.buffer.bytes for slot in slots_of(step)),
             flops=int(step.kernel.flops) if isinstance(step, Launch) else 0,
         )
-        for step in code.plan.steps
+        for step in plan.steps
     )
 
 
@@ -184,11 +247,7 @@ def _instruction_count(module: Module) -> int:
     return len(module.entry.instructions())
 
 
-def _dump(folder: Path, texts: Mapping[str, str], code: CompiledCode, opt_level: int) -> None:
-    """Write the texts of the stages, and LLVM IR and assembly of each object."""
+def _dump(folder: Path, files: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for stage, text in texts.items():
-        (folder / f"{stage}.txt").write_text(text)
-    for number, text in enumerate(code.code.texts):
-        (folder / f"code-{number:02d}.ll").write_text(text)
-        (folder / f"code-{number:02d}.s").write_text(assembly(text, code.target, opt_level))
+    for name, text in files.items():
+        (folder / name).write_text(text)

@@ -82,6 +82,12 @@ class CompileOptions(_Settings):
         "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4` or `generic-aarch64`.",
         "ONNXLA_TARGET_CPU",
     )
+    target_gpu: str = _knob(
+        "sm_80",
+        str,
+        "Architectures that `target='gpu'` compiles for, separated by commas: machine code for each, PTX of the lowest.",
+        "ONNXLA_TARGET_GPU",
+    )
     disabled_passes: tuple[str, ...] = _knob(
         (), _names, "Names of passes to leave out, separated by commas.", "ONNXLA_DISABLED_PASSES"
     )

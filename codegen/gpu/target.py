@@ -1,18 +1,46 @@
-"""What is known about the GPU that code is made for."""
+"""What is known about the GPUs that code is made for."""
 
+import re
 from dataclasses import dataclass
+
+from onnxla.errors import DeviceError
 
 
 @dataclass(frozen=True)
 class GpuTarget:
-    """A compute capability, as `sm_80`, and the limits a schedule has to respect."""
+    """The compute capabilities that code is made for, the lowest first, and the limits a schedule has to respect."""
 
     architecture: str = "sm_80"
+    """Code and PTX for this one; PTX also serves every later GPU."""
+    others: tuple[str, ...] = ()
+    """Machine code for these as well."""
     shared_bytes: int = 48 << 10
     """Shared memory of a block that needs no opt-in, in bytes."""
     warp: int = 32
     kind: str = "gpu"
 
+    @staticmethod
+    def named(text: str) -> "GpuTarget":
+        """From names separated by commas: `sm_80,sm_90`. Raises DeviceError for what is no architecture."""
+        names = [name.strip() for name in text.split(",")]
+        wrong = [name for name in names if not re.fullmatch(r"sm_\d{2,3}[a-z]?", name)]
+        if wrong:
+            raise DeviceError(f"no GPU architecture {wrong[0]!r}; they are named as sm_80 is")
+        first, *others = sorted(set(names), key=_capability)
+        return GpuTarget(first, tuple(others))
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        return (self.architecture, *self.others)
+
     @property
     def name(self) -> str:
         return self.architecture
+
+    def __str__(self) -> str:
+        return ",".join(self.architectures)
+
+
+def _capability(name: str) -> tuple[int, str]:
+    digits = re.sub(r"\D", "", name)
+    return int(digits), name

@@ -15,6 +15,7 @@ import numpy as np
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.device_executable import executable_for
 from onnxla.runtime.executable import Executable, native_array
 from onnxla.runtime.loader import prepare
 from onnxla.runtime.profiler import Memory, Profile, ProfileRow, memory_of
@@ -51,7 +52,7 @@ class CompiledModel:
         self._specialise = specialise
         self._constants = dict(constants or {})
         """Values of inputs that were fixed when compiling; a run may leave them out."""
-        self._executables = [Executable(p) for p in programs]
+        self._executables = [executable_for(p) for p in programs]
         """Those used last come first. The list is replaced, never changed, so readers need no lock."""
         self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
         self._compiling = threading.Lock()
@@ -268,7 +269,7 @@ class CompiledModel:
         with self._compiling:
             found = self._find(arrays)
             if found is None:
-                found = Executable(self._specialise(arrays))
+                found = executable_for(self._specialise(arrays))
                 self._put_first(found)
             return found
 

@@ -2,8 +2,8 @@
 
 Threads that stand at the same instruction run together, those furthest behind first, so branches meet again as early
 as they can. Results are those of the hardware up to the rounding of `fma.f32` in rare double-rounding cases. What the
-hardware leaves undefined is reported: see `tests/gpu/ptx_memory.py`, and barriers that not all threads of a block reach,
-shuffles from threads that are elsewhere, and shared memory that is read before anyone wrote it.
+hardware leaves undefined is reported: what `tests/gpu/ptx_memory.py` lists, barriers that not all threads of a block
+reach, shuffles from threads that are elsewhere, and shared memory that is read before anyone wrote it.
 """
 
 import heapq

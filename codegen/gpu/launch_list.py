@@ -1,0 +1,41 @@
+"""Print a plan as a launch list: JSON that `onnxla/runtime/device.py` reads."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from onnxla.codegen.kernels.ir import Kernel
+from onnxla.codegen.plan import Copy, Launch, Plan, Slot, Space, Step, WhileLoop
+
+
+def emit_launch_list(plan: Plan, symbol_of: Callable[[Kernel], str], architectures: Sequence[str]) -> bytes:
+    """The steps of a plan, its kernels' names, and the architectures whose machine code comes with it, in order."""
+    kernels = list(dict.fromkeys(symbol_of(kernel) for kernel in plan.kernels()))
+    content = {"architectures": list(architectures), "kernels": kernels, "steps": _steps(plan.steps, symbol_of)}
+    return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _steps(steps: Sequence[Step], symbol_of: Callable[[Kernel], str]) -> list[dict[str, Any]]:
+    return [_step(step, symbol_of) for step in steps]
+
+
+def _step(step: Step, symbol_of: Callable[[Kernel], str]) -> dict[str, Any]:
+    if isinstance(step, Launch):
+        return {
+            "launch": symbol_of(step.kernel),
+            "blocks": step.kernel.tasks,
+            "threads": step.kernel.threads,
+            "arguments": [_place(slot) for slot in step.arguments],
+        }
+    if isinstance(step, Copy):
+        return {"copy": step.target.buffer.bytes, "source": _place(step.source), "target": _place(step.target)}
+    if isinstance(step, WhileLoop):
+        condition, body = (_steps(s, symbol_of) for s in (step.condition, step.body))
+        return {"loop": _place(step.predicate), "condition": condition, "body": body}
+    cases = [_steps(case, symbol_of) for case in step.cases]
+    return {"branch": _place(step.index), "pred": step.index_is_pred, "cases": cases}
+
+
+def _place(slot: Slot) -> list[str | int]:
+    space: Space = slot.buffer.space
+    return [space.value, slot.buffer.place]
