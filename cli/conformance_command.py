@@ -11,7 +11,7 @@ from onnxla.cli.output import print_json, progress_bar, say, table
 from onnxla.errors import InputError
 
 if TYPE_CHECKING:
-    from onnxla.conformance import Result
+    from onnxla.conformance.suite import Result
 
 Only = Annotated[str, typer.Argument(help="Only tests whose name holds this.")]
 Reference = Annotated[bool, typer.Option("--reference/--no-reference", help="Run onnxruntime beside it.")]
@@ -22,7 +22,8 @@ def conformance(
     only: Only = "", reference: Reference = True, table_to: TableTo = None, as_json: arguments.Json = False
 ) -> None:
     """Run ONNX's backend tests and print how many pass, are rejected and fail, by operator."""
-    from onnxla.conformance import case_index, run_suite
+    from onnxla.conformance.cases import case_index
+    from onnxla.conformance.suite import run_suite
 
     names = sorted(name for name in case_index() if only in name)
     if not names:
@@ -60,7 +61,7 @@ def _as_json(result: "Result") -> dict[str, object]:
 
 
 def _print(results: "list[Result]") -> None:
-    from onnxla.conformance import by_operator, counts
+    from onnxla.conformance.suite import by_operator, counts
 
     rows = [
         (operator, len(group), *counts(r.outcome for r in group), *counts(r.reference for r in group))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import onnx
 import onnxruntime
 
-from onnxla.conformance import SUITES, Result, by_operator, counts
+from onnxla.conformance.cases import SUITES
+from onnxla.conformance.suite import Result, by_operator, counts
 from onnxla.version import __version__
 
 _HEAD = """# Conformance

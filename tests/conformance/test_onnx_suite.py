@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from onnxla.conformance import case_index, read_case, run_onnxla
+from onnxla.conformance.cases import case_index, read_case
+from onnxla.conformance.runners import run_onnxla
 
 DATA_DECIDES_SHAPE = (
     "test_unique_",

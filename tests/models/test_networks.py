@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
+from onnxla.hlo.types import Array
 from tests.models.witnesses import check, model, normal
 
 
@@ -180,7 +181,7 @@ def test_half_precision_network() -> None:
 def test_quantised_network() -> None:
     """QuantizeLinear and DequantizeLinear around a convolution and a product: at most one step apart anywhere."""
     rng = np.random.default_rng(0)
-    weights = {
+    weights: dict[str, Array] = {
         "sx": np.array(0.02, np.float32),
         "zx": np.array(128, np.uint8),
         "w": rng.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8),

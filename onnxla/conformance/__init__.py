@@ -1,0 +1,1 @@
+"""ONNX's own backend tests, run through our backend and through onnxruntime."""
