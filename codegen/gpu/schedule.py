@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from onnxla.codegen.gpu.convolution import lower_convolution
+from onnxla.codegen.gpu.dot import lower_dot
 from onnxla.codegen.gpu.loop import lower_loop
 from onnxla.codegen.gpu.row import lower_row
 from onnxla.codegen.gpu.scan import lower_scan
@@ -14,6 +16,7 @@ from onnxla.codegen.kernels.loop import emits
 from onnxla.codegen.lowering import Lowering
 from onnxla.errors import UnsupportedOpError
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.indexing import Scatter, Sort
 
 
@@ -29,11 +32,23 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
         missing = sorted({i.op.opcode for i in cluster.instructions})
         raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}")
     return (
-        lower_update(cluster, target)
+        _contraction(cluster)
+        or lower_update(cluster, target)
         or lower_scan(cluster, target)
         or lower_row(cluster, target)
         or lower_loop(cluster, target)
     )
+
+
+def _contraction(cluster: Cluster) -> Lowering | None:
+    """The contraction core, where the cluster has one contraction, whose result is read element by element."""
+    heroes = [i for i in cluster.instructions if isinstance(i.op, Dot | Convolution)]
+    if len(heroes) != 1 or any(o.tensor_type.size == 0 for o in heroes[0].operands):
+        return None
+    (hero,) = heroes
+    if any(root.type != hero.type and root.tensor_type.size != hero.tensor_type.size for root in cluster.roots):
+        return None
+    return lower_dot(cluster, hero) if isinstance(hero.op, Dot) else lower_convolution(cluster, hero)
 
 
 _SINGLE: dict[type, Callable[[Cluster, GpuTarget], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter}

@@ -65,7 +65,7 @@ class RaceLog:
 class GlobalMemory:
     """The device's memory: allocations lie apart, so that reaching past one is noticed."""
 
-    def __init__(self, size: int = 1 << 24) -> None:
+    def __init__(self, size: int = 1 << 12) -> None:
         self.data = np.zeros(size, np.uint8)
         self.allocated = np.zeros(size, bool)
         self._next = 256
