@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -171,6 +172,40 @@ def test_constants_on_the_command_line(tmp_path: Path) -> None:
     succeed("validate", model, "--constant", "k=[3]")
     ended = onnxla("compile", model, "-o", tmp_path / "open.onnxla")
     assert ended.code == 3 and "k" in ended.err
+
+
+def test_strings_and_types_that_numpy_lacks(tmp_path: Path) -> None:
+    """Strings are fixed when compiling, or by the first run; onnxruntime takes bfloat16 by its own door."""
+    keys: dict[str, Any] = {"keys_strings": ["a", "b"], "values_int64s": [5, 6], "default_int64": -1}
+    graph = helper.make_graph(
+        [
+            helper.make_node("LabelEncoder", ["s"], ["labels"], domain="ai.onnx.ml", **keys),
+            helper.make_node("Cast", ["labels"], ["y"], to=TensorProto.BFLOAT16),
+        ],
+        "labels",
+        [helper.make_tensor_value_info("s", TensorProto.STRING, [3])],
+        [helper.make_tensor_value_info("labels", TensorProto.INT64, [3])],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), model)
+    succeed("validate", model, "--constant", 's=["a","c","b"]')
+    np.save(tmp_path / "s.npy", np.array(["a", "c", "b"]))
+    assert succeed("run", model, "-i", tmp_path / "s.npy", "--json").json["outputs"]["labels"] == [5, -1, 6]
+    succeed("bench", model, "-i", tmp_path / "s.npy", "--rounds", 1, "--burst", 0)
+    assert "give it with --input s=file.npy" in onnxla("run", model).err
+    half = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT), helper.make_node("Identity", ["x"], ["z"])],
+        "half",
+        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [5])],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, [5]),
+            helper.make_tensor_value_info("z", TensorProto.BFLOAT16, [5]),
+        ],
+    )
+    onnx.save(helper.make_model(half, opset_imports=opsets, ir_version=10), model)
+    succeed("validate", model, "--layers")
+    succeed("bench", model, "--rounds", 1, "--burst", 0)
 
 
 def test_bench_states_threads_and_medians() -> None:
