@@ -26,7 +26,7 @@ def lower_dot(cluster: Cluster, hero: Instruction) -> Lowering | None:
 
     def gather(rank: int, *parts: tuple[Shape, Expr, Shape]) -> Index:
         """The index whose dimensions are spread over batch, free and contracting positions."""
-        where = {}
+        where: dict[int, Expr] = {}
         for dimensions, position, shape in parts:
             where |= dict(zip(dimensions, ix.delinearize(position, shape), strict=True))
         return tuple(where[d] for d in range(rank))
@@ -43,12 +43,7 @@ def lower_dot(cluster: Cluster, hero: Instruction) -> Lowering | None:
         parts = ((batch, batch_shape), (row, row_shape), (column, column_shape))
         return tuple(i for position, shape in parts for i in ix.delinearize(position, shape))
 
-    view = View(
-        *(math.prod(shape) for shape in (batch_shape, row_shape, column_shape, depth_shape)),
-        left,
-        right,
-        result,
-        lhs.rank - 1 in op.lhs_contracting,
-        rhs.rank - 1 in op.rhs_contracting,
-    )
+    batches, rows, columns, depth = (math.prod(s) for s in (batch_shape, row_shape, column_shape, depth_shape))
+    along_depth = (lhs.rank - 1 in op.lhs_contracting, rhs.rank - 1 in op.rhs_contracting)
+    view = View(batches, rows, columns, depth, left, right, result, *along_depth)
     return lower_contraction(cluster, hero, view, op.element)

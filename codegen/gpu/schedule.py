@@ -18,6 +18,7 @@ from onnxla.errors import UnsupportedOpError
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.indexing import Scatter, Sort
+from onnxla.hlo.types import TensorType
 
 
 def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
@@ -25,12 +26,15 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
     cluster = Cluster.of(instruction)
     if all(t.size == 0 for t in cluster.results):
         return Lowering(())
+    values = (*cluster.leaves, *cluster.instructions)
+    if any(isinstance(v.type, TensorType) and v.type.element.is_complex for v in values):
+        raise UnsupportedOpError(f"no GPU kernel for {instruction.op.opcode} of complex numbers; use target='cpu'")
     special = _SINGLE.get(type(instruction.op))
     if special is not None:
         return special(cluster, target)
     if not emits(cluster.instructions):
         missing = sorted({i.op.opcode for i in cluster.instructions})
-        raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}")
+        raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}; use target='cpu'")
     return (
         _contraction(cluster)
         or lower_update(cluster, target)

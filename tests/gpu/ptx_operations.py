@@ -102,7 +102,9 @@ def _wide(name: str, kind: str) -> Operation:
 def _high(kind: str) -> Operation:
     dtype = DTYPES[kind]
     wide = np.dtype(f"{dtype.kind}8")
-    return Operation((dtype, dtype), dtype, lambda x, y: (np.multiply(x, y, dtype=wide) >> wide.type(32)).astype(dtype))
+    return Operation(
+        (dtype, dtype), dtype, lambda x, y: np.asarray(np.multiply(x, y, dtype=wide) >> wide.type(32)).astype(dtype)
+    )
 
 
 def _divide(name: str, kind: str) -> Operation:
@@ -236,6 +238,36 @@ def _insert(kind: str) -> Operation:
     return Operation((dtype, dtype, np.dtype("u4"), np.dtype("u4")), dtype, function)
 
 
+def _permute() -> Operation:
+    """prmt: four bytes out of the eight of x (low) and y (high); the top bit of a choice repeats the byte's sign."""
+    word = np.dtype("u4")
+
+    def function(x: Array, y: Array, choice: Array) -> Array:
+        both = x.astype("u8") | (y.astype("u8") << np.uint64(32))
+        result = np.zeros(np.broadcast_shapes(x.shape, choice.shape), "u8")
+        for k in range(4):
+            nibble = (choice.astype("u8") >> np.uint64(4 * k)) & np.uint64(15)
+            byte = (both >> ((nibble & np.uint64(7)) * np.uint64(8))) & np.uint64(255)
+            sign = np.where(byte >= 128, np.uint64(255), np.uint64(0))
+            result |= np.where(nibble >= 8, sign, byte) << np.uint64(8 * k)
+        return result.astype("u4")
+
+    return Operation((word, word, word), word, function)
+
+
+def _funnel(direction: str) -> Operation:
+    """shf.wrap: 64 bits of y (high) and x (low), shifted by n modulo 32; the high or the low word of that."""
+    word = np.dtype("u4")
+
+    def function(x: Array, y: Array, n: Array) -> Array:
+        both = x.astype("u8") | (y.astype("u8") << np.uint64(32))
+        amount = (n & np.uint32(31)).astype("u8")
+        moved = (both << amount) >> np.uint64(32) if direction == "l" else both >> amount
+        return (moved & np.uint64(0xFFFFFFFF)).astype("u4")
+
+    return Operation((word, word, word), word, function)
+
+
 _ROUNDINGS: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -286,6 +318,8 @@ def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
         (r"mov\.([subf](?:16|32|64)|pred)", _move),
         (r"(clz|popc)\.(b32|b64)", _count),
         (r"bfi\.(b32|b64)", _insert),
+        (r"prmt\.b32", _permute),
+        (r"shf\.([lr])\.wrap\.b32", _funnel),
         (r"cvt(?:\.(rn|rni|rzi|rmi|rpi))?\.([suf](?:8|16|32|64))\.([suf](?:8|16|32|64))", _convert),
     ]:
         yield re.compile(pattern), make
