@@ -58,6 +58,7 @@ Threads: TypeAlias = Annotated[
 ]
 Rtol: TypeAlias = Annotated[float | None, typer.Option("--rtol", help="Relative tolerance in place of the type's own.")]
 Atol: TypeAlias = Annotated[float | None, typer.Option("--atol", help="Absolute tolerance in place of the type's own.")]
+Target: TypeAlias = Annotated[str, typer.Option("--target", help="What to make code for: cpu or gpu.")]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

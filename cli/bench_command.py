@@ -39,6 +39,7 @@ def bench(
     threads: arguments.Threads = 1,
     rounds: Rounds = 7,
     burst: Burst = 0.2,
+    target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -51,7 +52,7 @@ def bench(
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
-    wanted = request(model, shape, dim, constant, option, threads=threads)
+    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
     compiled = wanted.load()
     feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(input), seed, wanted.single_dims)
     witness = Witness(model, compiled.num_threads)

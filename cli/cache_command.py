@@ -19,6 +19,7 @@ Clear = Annotated[bool, typer.Option("--clear", help="Remove every entry.")]
 def cache(
     model: Asked = None,
     clear: Clear = False,
+    target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -33,7 +34,7 @@ def cache(
     if clear:
         store.clear()
     found = store.entries()
-    answer = None if model is None else explain_miss(store, request(model, shape, dim, constant, option))
+    answer = None if model is None else explain_miss(store, request(model, shape, dim, constant, option, target=target))
     if as_json:
         print_json({"folder": str(store.folder), "limit": store.max_bytes, "entries": found, "model": answer})
         return
@@ -54,6 +55,6 @@ def explain_miss(store: CompileCache, wanted: Request) -> str:
     from onnxla.sources import OnnxSource
 
     source = OnnxSource(wanted.onnx, wanted.options, Limits.from_environment(), wanted.constants)
-    compiler = Compiler(source, "cpu", wanted.options)
+    compiler = Compiler(source, wanted.target, wanted.options)
     imported = source.load(wanted.shapes, wanted.single_dims, {})
     return store.explain(compiler.cache_key(imported, print_module(imported.module)))

@@ -14,13 +14,12 @@ from onnxla.runtime.report import CompileReport
 
 Source = Annotated[Path, typer.Argument(help="An ONNX model, or HLO text (.hlo).")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; by default model.onnxla.")]
-Target = Annotated[str, typer.Option("--target", help="What to make code for: cpu.")]
 
 
 def compile_model(
     model: Source,
     output: Output = None,
-    target: Target = "cpu",
+    target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,

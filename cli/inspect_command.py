@@ -25,6 +25,7 @@ class Part(StrEnum):
     KERNELS = "kernels"
     PLAN = "plan"
     MEMORY = "memory"
+    CUDA = "cuda"
 
 
 Show = Annotated[Part, typer.Option("--show", help="The part to print.")]
@@ -38,6 +39,7 @@ def inspect(
     model: arguments.Model,
     show: Show = Part.SUMMARY,
     after: After = None,
+    target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -45,7 +47,7 @@ def inspect(
     as_json: arguments.Json = False,
 ) -> None:
     """Show signature, HLO at any stage, kernels and memory plan of a model or an artifact."""
-    wanted = request(model, shape, dim, constant, option)
+    wanted = request(model, shape, dim, constant, option, target=target)
     if after is not None:
         text = hlo_after(after, wanted)
         print_json({"after": after, "hlo": text}) if as_json else print(safe(text), end="")
@@ -74,7 +76,7 @@ def hlo_after(stage: str, wanted: Request) -> str:
     from onnxla.hlo.printer import print_module
     from onnxla.passes.pipelines import optimize, pipeline_for
 
-    names = list(dict.fromkeys(p.name for p in pipeline_for("cpu", wanted.options).passes))
+    names = list(dict.fromkeys(p.name for p in pipeline_for(wanted.target, wanted.options).passes))
     if stage not in names:
         raise InputError(f"--after {stage}: there are import, passes, {', '.join(names)}")
     if wanted.path.suffix == ".hlo":
@@ -86,7 +88,7 @@ def hlo_after(stage: str, wanted: Request) -> str:
         constants=wanted.constants,
         options=wanted.options,
     ).module
-    optimize(module, "cpu", replace(wanted.options, stop_after=stage))
+    optimize(module, wanted.target, replace(wanted.options, stop_after=stage))
     return print_module(module)
 
 

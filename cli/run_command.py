@@ -23,6 +23,7 @@ def run(
     seed: arguments.Seed = 0,
     profile: WithProfile = False,
     threads: arguments.Threads = None,
+    target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -31,7 +32,7 @@ def run(
 ) -> None:
     """Run a model on given or seeded random inputs."""
     given = read_inputs(input)
-    wanted = request(model, shape, dim, constant, option, threads=threads)
+    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
     compiled = wanted.load()
     feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, seed, wanted.dims)
     start = time.perf_counter()

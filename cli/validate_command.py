@@ -49,6 +49,7 @@ def validate(
     rtol: arguments.Rtol = None,
     atol: arguments.Atol = None,
     threads: arguments.Threads = None,
+    target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -61,7 +62,7 @@ def validate(
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
-    wanted = request(model, shape, dim, constant, option, threads=threads)
+    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
     ours = wanted.load() if compiled is None else load_compiled(compiled, num_threads=threads)
     given = read_inputs(input)
     feeds = feeds_for(ours.get_inputs(), ours.get_outputs(), given, seed, wanted.single_dims)

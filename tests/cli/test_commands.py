@@ -243,6 +243,16 @@ def test_inspect_shows_the_hlo_after_one_pass(digits: Path) -> None:
     assert ended.code == 2 and "give the model" in ended.err
 
 
+def test_a_gpu_needs_no_gpu_to_compile_for(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    artifact = tmp_path / "r.onnxla"
+    succeed(
+        "compile", relu_model(tmp_path / "r.onnx"), "--target", "gpu", "--option", "target_gpu=sm_90", "-o", artifact
+    )
+    assert "__global__" in succeed("inspect", artifact, "--show", "cuda").out
+    assert succeed("inspect", artifact, "--json").json["cpu"] == "sm_90"
+
+
 def test_explain_describes_a_model_that_compiles() -> None:
     ended = succeed("explain", DIGITS, "--dim", "batch=1")
     assert "10 nodes, 7 operators, opset ai.onnx 17" in ended.out and "every node can be imported" in ended.out
