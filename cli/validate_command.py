@@ -10,7 +10,6 @@ from onnxla import load_compiled
 from onnxla.cli import arguments
 from onnxla.cli.comparison import Comparison, compare
 from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
-from onnxla.cli.layers import LayeredModel, with_every_layer
 from onnxla.cli.models import Request, is_artifact, request
 from onnxla.cli.output import print_json, say, table, verdict
 from onnxla.cli.witness import Witness
@@ -20,6 +19,7 @@ from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:
     from onnxla.cli.exact import Exactness
+    from onnxla.cli.layers import LayeredModel
 
 Compiled = Annotated[
     Path | None, typer.Option("--compiled", help="Judge this artifact, made from the model, instead of compiling.")
@@ -79,6 +79,8 @@ def validate(
     agrees = all(c.agrees or (side == judged and c.name in excused) for side, found in rows.items() for c in found)
     layered, differing = None, None
     if layers:
+        from onnxla.cli.layers import with_every_layer
+
         layered = with_every_layer(wanted.path)
         differing = _compare_layers(layered, wanted, feeds, rtol, atol)
     if as_json:
@@ -146,7 +148,7 @@ def _print_judgements(judgements: list["Exactness"], judged: str) -> None:
 
 
 def _compare_layers(
-    layered: LayeredModel, wanted: Request, feeds: Feeds, rtol: float | None, atol: float | None
+    layered: "LayeredModel", wanted: Request, feeds: Feeds, rtol: float | None, atol: float | None
 ) -> list[Comparison]:
     """Every value of the graph, in the order of its nodes, compiled with all of them as outputs."""
     folder = wanted.path.parent
@@ -158,7 +160,7 @@ def _compare_layers(
     return [compare(name, results[name], theirs[name], rtol, atol) for name in layered.nodes]
 
 
-def _print_layers(layered: LayeredModel, found: list[Comparison], outputs_agree: bool) -> None:
+def _print_layers(layered: "LayeredModel", found: list[Comparison], outputs_agree: bool) -> None:
     wrong = [c for c in found if not c.agrees]
     shown = wrong[:_SHOWN]
     say(f"{len(found) - len(wrong)} of {len(found)} values of the graph agree", style="bold")

@@ -330,5 +330,24 @@ def test_the_module_is_the_command() -> None:
     assert ended.stdout == f"onnxla {__version__}\n"
 
 
+def test_an_artifact_runs_without_onnx_and_the_compiler(digits: Path) -> None:
+    program = (
+        "import sys\n"
+        "from onnxla.cli.main import run_command_line\n"
+        f"assert run_command_line(['run', {str(digits)!r}]) == 0\n"
+        "print(' '.join(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.splitlines()[-1].split())
+    assert not loaded & {
+        "onnx",
+        "onnxruntime",
+        "onnxla.compiler",
+        "onnxla.frontends",
+        "onnxla.passes",
+        "onnxla.codegen",
+    }
+
+
 def test_help_lists_the_exit_codes() -> None:
     assert "Exit codes" in succeed("--help").out
