@@ -21,7 +21,7 @@ from onnxla.errors import (
     UnsupportedOpError,
 )
 from onnxla.frontends.onnx.dependence import blame
-from onnxla.frontends.onnx.functions import FunctionCall, attributes_of, local_call, standard_call
+from onnxla.frontends.onnx.functions import FunctionCall, attributes_of, local_call, standard_call, unknown_attributes
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
@@ -170,6 +170,12 @@ class GraphImporter:
         local = self.session.functions.get((domain, node.op_type, node.overload))
         if local is not None:
             return self._call(view, local_call(local, attributes), inputs)
+        unknown = unknown_attributes(node, view.opset)
+        if unknown:
+            view.unsupported(
+                f"{node.op_type} has no attribute {', '.join(unknown)} at opset {view.opset}",
+                "the model was written for another opset than it imports",
+            )
         try:
             rule = lookup(node.op_type, domain, view.opset)
         except NoRule as error:
