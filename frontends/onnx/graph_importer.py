@@ -272,6 +272,12 @@ class GraphImporter:
     def known_value(self, instruction: Instruction) -> Array | None:
         return self.session.evaluator.value(instruction)
 
+    def named(self, name: str) -> Value | None:
+        value = self.values.get(name)
+        if isinstance(value, Poison):
+            raise Poisoned
+        return value
+
     def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
         return blame(self.session, instruction, role, source)
 

@@ -25,6 +25,9 @@ class Host(Protocol):
     def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
         """The problem that `instruction`, in `role`, must be known and is not: the chain and the way out."""
 
+    def named(self, name: str) -> Value | None:
+        """The value that a name of the graph stands for; None where there is none (yet)."""
+
     def tensor(self, tensor: TensorProto) -> Array:
         """The array of an attribute's tensor."""
 

@@ -1,4 +1,4 @@
-"""The optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Gradient has no rule.
+"""The optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum.
 
 Inputs are the learning rate, the update count, then all tensors, all gradients and all states, each
 group in one order; outputs are the new tensors and states alike.
@@ -95,8 +95,3 @@ def momentum(node: NodeView, b: Builder) -> list[Instruction]:
         new_x.append(b.subtract(x, _scaled(b, direction, rate)))
         new_v.append(velocity)
     return [*new_x, *new_v]
-
-
-@onnx_op("Gradient", domain=TRAINING)
-def gradient(node: NodeView, b: Builder) -> Instruction:
-    node.unsupported("derivatives are not computed", "export the gradient as part of the model")
