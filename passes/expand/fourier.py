@@ -6,6 +6,7 @@ only a length with a large prime divisor needs a large matrix. Complex values ar
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from onnxla.errors import UnsupportedOpError
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.linear_algebra import Fft
-from onnxla.hlo.types import F32, F64
+from onnxla.hlo.types import F32, F64, Array
 
 Pair = tuple[Instruction, Instruction | None]
 """Real and imaginary part; None for an imaginary part of 0."""
@@ -123,7 +124,7 @@ def _divisor(n: int) -> int | None:
     return larger
 
 
-def _roots(angles: np.ndarray, n: int, inverse: bool, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _roots(angles: Array, n: int, inverse: bool, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Cosines and sines of the n-th parts of a turn."""
     turn = 2 * np.pi * (angles % n) / n
     return np.cos(turn).astype(dtype), (np.sin(turn) if inverse else -np.sin(turn)).astype(dtype)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from onnxla.errors import ShapeError, UnboundDimensionsError
 from onnxla.frontends.onnx.importer import import_model
@@ -176,7 +176,7 @@ def test_bytes_of_strings_never_reach_the_module() -> None:
 
 def function(
     name: str, inputs: list[str], outputs: list[str], nodes: list[NodeProto], attributes: tuple[str, ...] = ()
-):
+) -> FunctionProto:
     return helper.make_function("mine", name, inputs, outputs, nodes, [helper.make_opsetid("", 21)], list(attributes))
 
 

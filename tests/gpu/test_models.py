@@ -32,7 +32,7 @@ def model_of(
 
 
 def weight(*shape: int) -> Array:
-    return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]) or 1)).astype(np.float32)
+    return np.asarray(rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]) or 1), np.float32)
 
 
 def mlp() -> onnx.ModelProto:
