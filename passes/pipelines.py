@@ -6,6 +6,7 @@ from onnxla.config import CompileOptions
 from onnxla.errors import InputError, InternalError
 from onnxla.hlo.module import Module
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
+from onnxla.passes.complex_numbers import SplitComplexNumbers
 from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.dilated_convolutions import SplitDilatedConvolutions
 from onnxla.passes.expansion import ExpandOperations
@@ -48,6 +49,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
+        SplitComplexNumbers(),  # after expansion, which makes complex values
         *widening,
         Simplify(options),  # before folding, which then meets fewer and smaller instructions
         SimplifyLoops(),  # weights stand in loop bodies before anything asks whether they are constant
@@ -60,6 +62,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         Simplify(options),  # transposes of broadcasts, reshapes and reductions that layouts left
         FoldConstants(options),  # the weights in their new order
         MergeCommonSubexpressions(),  # equal transposes of one value
+        SplitComplexNumbers(),  # complex constants that folding made
         FuseInstructions(),  # last: every pass before it sees plain instructions
     ]
     check_order(passes)

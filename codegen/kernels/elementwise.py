@@ -227,7 +227,17 @@ def _atan2(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Val
     return math.BINARY["atan2"](b, *operands)
 
 
+def _itself(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Value:
+    return operands[0]
+
+
+def _zero(b: KernelBuilder, element: ElementType, operands: list[Value]) -> Value:
+    return b.const(0, operands[0].element, operands[0].lanes)
+
+
 _OPERATIONS: dict[str, Emitter] = {
+    "real": _itself,  # of real numbers: complex ones are pairs of values by now
+    "imag": _zero,
     "add": _add_bits,
     "subtract": _primitive("sub"),
     "multiply": _multiply_bits,

@@ -26,7 +26,12 @@ def is_elementwise(instruction: Instruction) -> bool:
 
 def is_free(instruction: Instruction) -> bool:
     """Whether it needs no kernel: a name for memory that exists."""
-    return isinstance(instruction.op, Parameter | Constant | Tuple | GetTupleElement | Reshape)
+    return isinstance(instruction.op, Parameter | Constant | Tuple | GetTupleElement | Reshape) or regroups(instruction)
+
+
+def regroups(instruction: Instruction) -> bool:
+    """Whether it sees the bytes of its operand as elements of another width."""
+    return isinstance(instruction.op, BitcastConvert) and instruction.shape != instruction.operands[0].shape
 
 
 def is_contraction(instruction: Instruction) -> bool:
@@ -41,6 +46,8 @@ def is_scalar_constant(instruction: Instruction) -> bool:
 def is_loop(instruction: Instruction) -> bool:
     """Whether a loop kernel can compute it at an index."""
     op = instruction.op
+    if regroups(instruction):
+        return False
     return isinstance(op, Elementwise | MOVEMENT | DynamicUpdateSlice | ReduceWindow | BitcastConvert) and isinstance(
         instruction.type, TensorType
     )
