@@ -85,7 +85,7 @@ class CompileOptions(_Settings):
     target_gpu: str = _knob(
         "sm_80",
         str,
-        "Architectures that `target='gpu'` compiles for, separated by commas: machine code for each, PTX of the lowest.",
+        "Architectures that `target='gpu'` is for, separated by commas: machine code for each, PTX of the lowest.",
         "ONNXLA_TARGET_GPU",
     )
     disabled_passes: tuple[str, ...] = _knob(

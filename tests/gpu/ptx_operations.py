@@ -115,7 +115,7 @@ def _divide(name: str, kind: str) -> Operation:
         safe = np.where(y == 0, dtype.type(1), y).astype(dtype)
         floor = np.floor_divide(x, safe)
         inexact = (floor * safe != x) & ((x < 0) != (safe < 0))
-        return np.where(y == 0, ~dtype.type(0), floor + inexact.astype(dtype)).astype(dtype)
+        return np.asarray(np.where(y == 0, ~dtype.type(0), floor + inexact.astype(dtype)), dtype)
 
     if name == "div":
         return Operation((dtype, dtype), dtype, quotient)
@@ -184,7 +184,7 @@ def _nan(how: str, kind: str) -> Operation:
 
 def _select(kind: str) -> Operation:
     dtype = DTYPES[kind]
-    return Operation((dtype, dtype, np.dtype(bool)), dtype, lambda x, y, p: np.where(p, x, y))
+    return Operation((dtype, dtype, np.dtype(bool)), dtype, lambda x, y, p: np.asarray(np.where(p, x, y)))
 
 
 def _shift(name: str, kind: str) -> Operation:
@@ -193,11 +193,11 @@ def _shift(name: str, kind: str) -> Operation:
     bits = 8 * dtype.itemsize
 
     def left(x: Array, n: Array) -> Array:
-        return np.where(n >= bits, dtype.type(0), x << np.minimum(n, bits - 1).astype(dtype)).astype(dtype)
+        return np.asarray(np.where(n >= bits, dtype.type(0), x << np.minimum(n, bits - 1).astype(dtype)), dtype)
 
     def right(x: Array, n: Array) -> Array:
         shifted = x >> np.minimum(n, bits - 1).astype(dtype)
-        return shifted if dtype.kind == "i" else np.where(n >= bits, dtype.type(0), shifted).astype(dtype)
+        return np.asarray(shifted if dtype.kind == "i" else np.where(n >= bits, dtype.type(0), shifted), dtype)
 
     return Operation((dtype, np.dtype("u4")), dtype, left if name == "shl" else right)
 
@@ -233,7 +233,7 @@ def _insert(kind: str) -> Operation:
         )
         at = np.minimum(position, bits - 1).astype(dtype)
         mask = (low << at).astype(dtype)
-        return (y & ~mask) | ((x << at) & mask)
+        return np.asarray((y & ~mask) | ((x << at) & mask))
 
     return Operation((dtype, dtype, np.dtype("u4"), np.dtype("u4")), dtype, function)
 
@@ -263,7 +263,7 @@ def _funnel(direction: str) -> Operation:
         both = x.astype("u8") | (y.astype("u8") << np.uint64(32))
         amount = (n & np.uint32(31)).astype("u8")
         moved = (both << amount) >> np.uint64(32) if direction == "l" else both >> amount
-        return (moved & np.uint64(0xFFFFFFFF)).astype("u4")
+        return np.asarray(moved & np.uint64(0xFFFFFFFF), word)
 
     return Operation((word, word, word), word, function)
 
@@ -286,7 +286,12 @@ def _convert(rounding: str | None, target: str, source: str) -> Operation:
             return to_integer(x)
         return (_ROUNDINGS[rounding](x) if rounding in _ROUNDINGS else x).astype(into)
 
-    plain = {("f", "f"): {None, "rn", *_ROUNDINGS}, ("f", "i"): {"rzi"}, ("i", "f"): {"rn"}, ("i", "i"): {None}}
+    plain: dict[tuple[str, str], set[str | None]] = {
+        ("f", "f"): {None, "rn", *_ROUNDINGS},
+        ("f", "i"): {"rzi"},
+        ("i", "f"): {"rn"},
+        ("i", "i"): {None},
+    }
     kinds = ("f" if out_of.kind == "f" else "i", "f" if into.kind == "f" else "i")
     if rounding not in plain[kinds]:
         raise UnsupportedPtx(f"cvt.{rounding}.{target}.{source}")
@@ -294,7 +299,7 @@ def _convert(rounding: str | None, target: str, source: str) -> Operation:
 
 
 def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
-    for pattern, make in [
+    forms: list[tuple[str, Callable[..., Operation]]] = [
         (rf"(add|sub|min|max)\.({_INTEGER})", _same),
         (rf"(neg|abs)\.({_INTEGER}|f32|f64)", _same),
         (r"(add|sub|mul)(?:\.rn)?\.(f32|f64)", _same),
@@ -321,7 +326,8 @@ def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
         (r"prmt\.b32", _permute),
         (r"shf\.([lr])\.wrap\.b32", _funnel),
         (r"cvt(?:\.(rn|rni|rzi|rmi|rpi))?\.([suf](?:8|16|32|64))\.([suf](?:8|16|32|64))", _convert),
-    ]:
+    ]
+    for pattern, make in forms:
         yield re.compile(pattern), make
 
 
