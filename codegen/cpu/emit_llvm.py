@@ -281,7 +281,12 @@ class _Printer:
             return self.fresh(f"icmp ne {self.typed(x)}, {zero}")
         if source.is_float and target.is_float:
             widen = "fpext" if target.bits > source.bits else "fptrunc"
-            return self.fresh(f"{widen} {self.typed(x)} to {kind}")
+            operand = self.typed(x)
+            if target is F16 and x.opcode == "convert":
+                # a fence keeps LLVM from making one conversion of f64 to f32 to f16, which few CPUs have
+                type = _llvm_type(x.type)
+                operand = f"{type} " + self.fresh(f"call {type} @llvm.arithmetic.fence.{_suffix(x.type)}({operand})")
+            return self.fresh(f"{widen} {operand} to {kind}")
         if source.is_float:
             return self.saturating_convert(op)
         if target.is_float:
