@@ -5,11 +5,13 @@ from collections.abc import Callable
 from onnxla.codegen.gpu.convolution import lower_convolution
 from onnxla.codegen.gpu.dot import lower_dot
 from onnxla.codegen.gpu.loop import lower_loop
+from onnxla.codegen.gpu.reduction import lower_reduction
 from onnxla.codegen.gpu.row import lower_row
 from onnxla.codegen.gpu.scan import lower_scan
 from onnxla.codegen.gpu.scatter import lower_scatter
 from onnxla.codegen.gpu.sort import lower_sort
 from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.codegen.gpu.transpose import lower_transpose
 from onnxla.codegen.gpu.update import lower_update
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.loop import emits
@@ -39,7 +41,9 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
         _contraction(cluster)
         or lower_update(cluster, target)
         or lower_scan(cluster, target)
+        or lower_reduction(cluster, target)
         or lower_row(cluster, target)
+        or lower_transpose(cluster, target)
         or lower_loop(cluster, target)
     )
 
