@@ -38,11 +38,12 @@ def conformance(
     if table_to is not None:
         from onnxla.cli.conformance_table import markdown
 
-        table_to.write_text(markdown(results, seconds))
+        table_to.write_text(markdown(results))
     if as_json:
         print_json([_as_json(r) for r in results])
     else:
         _print(results)
+        say(f"{seconds:.0f} s", style="dim")
     if any(r.outcome.status == "fail" for r in results):
         raise typer.Exit(1)
 
