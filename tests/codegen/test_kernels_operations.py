@@ -8,7 +8,8 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Module
 from onnxla.hlo.types import C64, TensorType
 from tests.codegen.kernel_runner import problems
-from tests.hlo.op_cases import CASES, Case
+from tests.hlo.case import Case
+from tests.hlo.op_cases import CASES
 
 SUMS = {"dot", "convolution", "reduce", "reduce-window", "scatter", "select-and-scatter", "fft"}
 """Sums may cancel: their error is measured in units of the largest result."""

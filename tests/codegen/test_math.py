@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def erf(x: Array) -> Array:
 
 def logistic(x: Array) -> Array:
     small = np.exp(-np.abs(x))
-    return np.where(x < 0, small, 1) / (1 + small)
+    return np.asarray(np.where(x < 0, small, 1) / (1 + small))
 
 
 UNARY: dict[str, tuple[float, Callable[[Array], Array]]] = {
@@ -56,7 +57,22 @@ BINARY: dict[str, tuple[float, Callable[[Array, Array], Array]]] = {
 
 def edges(dtype: type) -> Array:
     limits = np.finfo(dtype)
-    values = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, math.inf, -math.inf, math.nan, math.pi / 2, math.pi, 1e22]
+    values: list[float | np.floating[Any]] = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        3.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+        math.pi / 2,
+        math.pi,
+        1e22,
+    ]
     values += [limits.tiny, -limits.tiny, limits.smallest_subnormal, -limits.smallest_subnormal]
     values += [limits.max, -limits.max, 1 - limits.epsneg, 1 + limits.eps, 2.5, -3.0, 16777215.0]
     return np.array(values, dtype)
@@ -130,7 +146,7 @@ def test_functions_of_two_numbers(dtype: type) -> None:
 def test_multiples_of_half_pi_near_and_far(dtype: type) -> None:
     """Where sine or cosine is nearly 0, a reduction that is not exact shows."""
     k = np.concatenate([np.arange(1, 4000), np.geomspace(5e3, 1e30, 2000)])
-    x = (k * (np.pi / 2)).astype(dtype)
+    x: Array = (k * (np.pi / 2)).astype(dtype)
     sine, cosine, tan = compiled(lambda b, opcode, v: b.unary(opcode, v), ["sine", "cosine", "tan"], [x])
     wide = x.astype(np.longdouble)
     check("sine", 2, sine, np.sin(wide), x)
