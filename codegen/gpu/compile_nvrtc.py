@@ -26,6 +26,8 @@ def compile_cuda(source: str, architecture: str = "sm_80") -> CompiledKernel:
     program = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
     try:
         options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"--ptxas-options=-v"]
+        # the IR says which products and sums are fused; others must round twice
+        options.append(b"--fmad=false")
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:

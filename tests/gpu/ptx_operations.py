@@ -139,20 +139,25 @@ def _fma(kind: str) -> Operation:
 
 
 def _fma64(x: Array, y: Array, z: Array) -> Array:
-    """x * y + z with the error of the product carried along (Dekker); not finite: the plain result."""
+    """x * y + z with the error of the product carried along (Dekker), on mantissas so that nothing overflows."""
 
     def halves(v: Array) -> tuple[Array, Array]:
         scaled = v * 134217729.0
         high = scaled - (scaled - v)
         return high, v - high
 
-    product = x * y
-    (xh, xl), (yh, yl) = halves(x), halves(y)
-    error = ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
-    total = product + z
+    (u, first), (v, second) = np.frexp(x), np.frexp(y)
+    exponent = first + second
+    w = np.ldexp(z, -exponent)
+    product = u * v
+    (uh, ul), (vh, vl) = halves(u), halves(v)
+    error = ((uh * vh - product) + uh * vl + ul * vh) + ul * vl
+    total = product + w
     part = total - product
-    result = total + ((product - (total - part)) + (z - part) + error)
-    return np.where(np.isfinite(result), result, total)
+    result = np.ldexp(total + ((product - (total - part)) + (w - part) + error), exponent)
+    plain = x * y + z
+    exact = np.isfinite(result) & np.isfinite(plain) & np.isfinite(w) & (product != 0)
+    return np.where(exact, result, plain)
 
 
 def _compare(how: str, unordered: str, kind: str) -> Operation:

@@ -10,7 +10,7 @@ import pytest
 import onnxla
 from onnxla.hlo.types import Array
 from onnxla.runtime.device_executable import DeviceExecutable
-from tests.codegen.kernel_runner import Tolerance, disagreement, leaves, together
+from tests.codegen.kernel_runner import disagreement, leaves, together
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.hlo.case import Case
 from tests.hlo.op_cases import CASES
@@ -41,6 +41,6 @@ def test_simulated_code_agrees_with_evaluate(opcode: str) -> None:
     for case, results in zip(cases, run_together(cases), strict=True):
         expected = leaves(case.computation().evaluate(*case.arguments))
         for ours, reference in zip(results, expected, strict=True):
-            difference = disagreement(ours, reference, Tolerance(case.ulps, opcode in SUMS))
+            difference = disagreement(ours, reference, case.ulps, opcode in SUMS)
             found += [f"{case.name}: {difference}"] if difference else []
     assert not found, "\n".join(found)
