@@ -1,4 +1,4 @@
-"""Prints the speed of every ONNX model of a folder against onnxruntime's, as a table: `python -m tests.bench.table DIR`.
+"""Prints the speed of all ONNX models of a folder against onnxruntime's: `python -m tests.bench.table DIR`.
 
 Each model runs in a process of its own through `onnxla bench`, with `--threads` as given. Inputs come from `MODEL.npz`
 beside `MODEL.onnx` where there is one, and are random elsewhere. `--json FILE` keeps the figures.
