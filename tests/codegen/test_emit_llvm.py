@@ -1,0 +1,68 @@
+"""Kernels as LLVM IR: valid text, vector code, and the conversions that LLVM itself does badly."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from onnxla.codegen.cpu.compile_llvm import assembly, compile_module
+from onnxla.codegen.cpu.emit_llvm import emit_kernel
+from onnxla.codegen.cpu.target import host_target, named_target
+from onnxla.codegen.kernels import math
+from onnxla.codegen.kernels.builder import KernelBuilder
+from onnxla.hlo.types import F16, F32, F64, PRED, S8, S32, S64, U8, U32, U64, Array, ElementType, element_of
+from onnxla.runtime.loader import NativeLibrary
+
+LANES = 8
+
+
+def one_vector(opcode: str, source: ElementType, target: ElementType) -> KernelBuilder:
+    """A kernel that applies a unary operation, or a conversion, to one vector."""
+    b = KernelBuilder("one_vector")
+    given, result = b.parameter("in0", source, LANES, "input"), b.parameter("out0", target, LANES, "output")
+    x = b.load(given, b.const(0), LANES)
+    y = b.convert(x, target) if opcode == "convert" else math.UNARY[opcode](b, x)
+    b.store(result, b.const(0), y)
+    return b
+
+
+def run(b: KernelBuilder, x: Array, result: ElementType) -> Array:
+    code = compile_module(emit_kernel(b.finish(), "kernel"), host_target())
+    library = NativeLibrary([code], ["kernel"], {})
+    out = np.zeros(LANES, result.dtype)
+    pointers = (ctypes.c_void_p * 2)(x.ctypes.data, out.ctypes.data)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library["kernel"])(ctypes.addressof(pointers), 0)
+    return out
+
+
+@pytest.mark.parametrize("target", [S8, U8, S32, U32, S64, U64])
+@pytest.mark.parametrize("source", [F32, F64])
+def test_floats_saturate_as_integers(source: ElementType, target: ElementType) -> None:
+    limits = np.iinfo(target.dtype)
+    x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 1.99, -0.99, 100.0], source.dtype)
+    expected = np.array([0, limits.max, limits.min, limits.max, limits.min, 1, 0, 100], target.dtype)
+    np.testing.assert_array_equal(run(one_vector("convert", source, target), x, target), expected)
+
+
+def test_pred_is_a_byte_in_memory() -> None:
+    x = np.array([0.0, -0.0, 1.0, np.nan, 2.0, 0.0, -1.0, np.inf], np.float32)
+    result = run(one_vector("convert", F32, PRED), x, PRED)
+    np.testing.assert_array_equal(result.view(np.uint8), [0, 0, 1, 1, 1, 0, 1, 1])
+
+
+def test_half_precision_rounds_once_from_f64_to_f32_to_f16() -> None:
+    b = KernelBuilder("twice")
+    given, result = b.parameter("in0", F64, LANES, "input"), b.parameter("out0", F16, LANES, "output")
+    b.store(result, b.const(0), b.convert(b.convert(b.load(given, b.const(0), LANES), F32), F16))
+    x = np.linspace(-3, 70000, LANES)
+    with np.errstate(over="ignore"):
+        expected = x.astype(np.float32).astype(np.float16)
+    np.testing.assert_array_equal(run(b, x, element_of(np.float16)), expected)
+
+
+@pytest.mark.parametrize("opcode", math.UNARY)
+def test_mathematical_functions_are_vector_code_that_calls_nothing(opcode: str) -> None:
+    for target in (host_target(), named_target("x86-64-v3")):
+        for element in (F32, F64):
+            text = assembly(emit_kernel(one_vector(opcode, element, element).finish(), "kernel"), target)
+            assert "call" not in text, f"{opcode} of {element} calls a function for {target.name}"
