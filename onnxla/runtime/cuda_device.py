@@ -31,7 +31,7 @@ class CudaDevice:
         )
         major, minor = (self._call(driver.cuDeviceGetAttribute(part, self._device)) for part in parts)
         self.architecture = f"sm_{major}{minor}"
-        self._stream = self._call(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self._stream = self._call(driver.cuStreamCreate(int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
 
     def allocate(self, size: int) -> int:
         self._enter()

@@ -1,6 +1,7 @@
-"""Whole models compiled for a GPU, run on the simulated device, against onnxruntime."""
+"""Whole models compiled for a GPU, run on the simulated device and on a GPU where there is one, against onnxruntime."""
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxla
 from onnxla.errors import DeviceError
+from onnxla.runtime.cuda_device import CudaDevice
+from onnxla.runtime.device import Device
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.program import Array
 from tests.gpu.simulated_device import SimulatedDevice
@@ -112,13 +115,24 @@ def feeds_of(model: onnx.ModelProto) -> dict[str, Array]:
     }
 
 
+@pytest.fixture(params=["simulated", "cuda"])
+def device(request: pytest.FixtureRequest) -> Device:
+    """The simulated device, and a GPU where there is one."""
+    if request.param == "simulated":
+        return SimulatedDevice()
+    try:
+        return CudaDevice()
+    except DeviceError as error:
+        pytest.skip(f"no GPU: {error}")
+
+
 @pytest.mark.parametrize("make", [mlp, small_cnn, attention_block, top_k, looped])
-def test_a_model_runs_on_the_simulated_device(make) -> None:  # type: ignore[no-untyped-def]
+def test_a_model_runs_on_a_device(make: Callable[[], onnx.ModelProto], device: Device) -> None:
     model = make()
     feeds = feeds_of(model)
     expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
     compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None})
-    executable = DeviceExecutable(compiled.programs[0], SimulatedDevice())
+    executable = DeviceExecutable(compiled.programs[0], device)
     for _ in range(2):
         results = executable.run(list(feeds.values()), 1)
         for ours, theirs in zip(results, expected, strict=True):
