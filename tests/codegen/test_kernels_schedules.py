@@ -44,8 +44,9 @@ def row_cases() -> Iterator[Case]:
 
 
 def reduction_cases() -> Iterator[Case]:
-    shapes = (((1, 50001), (1,)), ((50001,), (0,)), ((300, 257), (0,)), ((257, 300), (1,)), ((5, 70, 33), (1,)))
-    shapes = (*shapes, ((9, 8, 7, 6), (0, 2)), ((4, 1, 513), (0, 2)), ((40, 3, 1000), (0, 2)))
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((1, 50001), (1,)), ((50001,), (0,)), ((300, 257), (0,))]
+    shapes += [((257, 300), (1,)), ((5, 70, 33), (1,)), ((9, 8, 7, 6), (0, 2)), ((4, 1, 513), (0, 2))]
+    shapes += [((40, 3, 1000), (0, 2))]
     for shape, dimensions in shapes:
         for element, opcode in ((F32, "add"), (F32, "maximum"), (S32, "add"), (F16, "add"), (F64, "minimum")):
 
