@@ -1,0 +1,1 @@
+"""Random models: compiled code against the interpreter and onnxruntime."""

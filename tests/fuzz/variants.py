@@ -1,0 +1,84 @@
+"""The same function as another model: what a compiler must not notice."""
+
+import dataclasses
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, helper, numpy_helper
+
+from tests.fuzz.graph import Case
+
+
+def identities(case: Case, source: random.Random) -> Case:
+    """An Identity before every input of every node."""
+    model = _copy(case)
+    nodes = []
+    for k, node in enumerate(case.model.graph.node):
+        new = type(node)()
+        new.CopyFrom(node)
+        for i, name in enumerate(node.input):
+            if name:
+                nodes.append(helper.make_node("Identity", [name], [f"id{k}_{i}"]))
+                new.input[i] = f"id{k}_{i}"
+        nodes.append(new)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return dataclasses.replace(case, model=model)
+
+
+def constants_as_inputs(case: Case, source: random.Random) -> Case:
+    """Float initializers become inputs."""
+    model, feeds = _copy(case), dict(case.feeds)
+    kept = []
+    for weight in case.model.graph.initializer:
+        array = numpy_helper.to_array(weight)
+        if array.dtype.kind != "f" or any(_needs_constants(node, weight.name) for node in case.model.graph.node):
+            kept.append(weight)
+            continue
+        feeds[weight.name] = array
+        model.graph.input.append(helper.make_tensor_value_info(weight.name, weight.data_type, array.shape))
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+    return dataclasses.replace(case, model=model, feeds=feeds)
+
+
+def inputs_as_constants(case: Case, source: random.Random) -> Case:
+    """Every input becomes an initializer: all of it may be folded."""
+    model = _copy(case)
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in case.feeds.items())
+    del model.graph.input[:]
+    return dataclasses.replace(case, model=model, feeds={})
+
+
+def transpose_pairs(case: Case, source: random.Random) -> Case:
+    """Every output is transposed and transposed back."""
+    model = _copy(case)
+    for k, output in enumerate(model.graph.output):
+        orders: list[dict[str, Any]] = [{}, {}]
+        rank = len(output.type.tensor_type.shape.dim)
+        order = source.sample(range(rank), rank)
+        if rank:
+            orders = [{"perm": order}, {"perm": [order.index(a) for a in range(rank)]}]
+        model.graph.node.append(helper.make_node("Transpose", [output.name], [f"t{k}"], **orders[0]))
+        model.graph.node.append(helper.make_node("Transpose", [f"t{k}"], [f"u{k}"], **orders[1]))
+    tolerances = {f"u{k}": case.tolerances[o.name] for k, o in enumerate(case.model.graph.output)}
+    for k, output in enumerate(model.graph.output):
+        output.name = f"u{k}"
+    return dataclasses.replace(case, model=model, tolerances=tolerances)
+
+
+def _needs_constants(node: object, name: str) -> bool:
+    return name in getattr(node, "input", ()) and getattr(node, "op_type", "") in ("QuantizeLinear", "DequantizeLinear")
+
+
+def _copy(case: Case) -> ModelProto:
+    model = ModelProto()
+    model.CopyFrom(case.model)
+    return model
+
+
+VARIANTS: dict[str, Callable[[Case, random.Random], Case]] = {
+    f.__name__: f for f in (identities, constants_as_inputs, inputs_as_constants, transpose_pairs)
+}
