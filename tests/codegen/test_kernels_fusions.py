@@ -10,14 +10,14 @@ import pytest
 
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import F32, F64, PRED, S8, S32, U8, ElementType, Shape
+from onnxla.hlo.types import F32, PRED, S8, S32, U8, ElementType, Shape
 from tests.codegen.kernel_runner import disagreement, problems
 from tests.hlo.case import Case, random
 
 KEPT: tuple[int, ...] = ()
 SHAPES: tuple[Shape, ...] = ((), (1,), (7,), (33,), (4, 16), (3, 5, 37), (2, 1, 70), (40, 3))
-ELEMENTS = (F32, F32, F32, S32, F64, S8, U8)
-"""No half precision: what is fused keeps more of it than `evaluate` does."""
+ELEMENTS = (F32, F32, F32, S32, S8, U8)
+"""One float type: what a narrower one rounds away would count as an error in a wider one."""
 FLOAT_UNARY = ("negate", "abs", "exponential", "tanh", "logistic", "sqrt", "floor", "sign", "cosine", "erf")
 FLOAT_BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "atan2")
 INTEGER_UNARY = ("negate", "abs", "not", "popcnt")
