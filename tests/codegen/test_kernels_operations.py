@@ -1,5 +1,6 @@
 """Every operation of the table, on its element types and shapes, computes what `evaluate` says."""
 
+import numpy as np
 import pytest
 
 import onnxla
@@ -43,3 +44,11 @@ def test_inverse_functions_of_complex_numbers_are_refused(opcode: str) -> None:
     root = b.tuple(b.unary(opcode, b.parameter(TensorType(C64, (3,)))))
     with pytest.raises(UnsupportedOpError, match=f"{opcode} of complex numbers is not supported"):
         onnxla.compile(Module("m", b.build(root)), options={"cache_dir": None})
+
+
+@pytest.mark.parametrize("opcode", ["add", "divide", "exponential", "sine", "power", "gather", "reduce", "sort", "dot"])
+def test_code_for_the_oldest_cpus_computes_the_same(opcode: str) -> None:
+    """SSE2 alone: no fused multiply-add, no masked loads, no gather. It has no half precision either."""
+    cases = [c for c in cases_of(opcode)[::3] if all(a.dtype != np.float16 for a in c.arguments)]
+    found = problems(cases, "x86-64", opcode in SUMS)
+    assert not found, f"{len(found)} problems\n" + "\n".join(found[:40])
