@@ -22,6 +22,7 @@ def digits() -> tuple[Array, Array]:
     return (data.data / 16).astype(np.float32), data.target
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_logistic_regression(digits: tuple[Array, Array]) -> None:
     x, target = digits
     fitted = LogisticRegression(max_iter=50).fit(x, target)
@@ -39,6 +40,7 @@ def test_logistic_regression(digits: tuple[Array, Array]) -> None:
     np.testing.assert_allclose(probability, fitted.predict_proba(x[:200]), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_multilayer_perceptron(digits: tuple[Array, Array]) -> None:
     x, target = digits
     fitted = MLPClassifier((32, 16), max_iter=30, random_state=0).fit(x[:600], target[:600])
