@@ -5,13 +5,14 @@ once. The native call goes through ctypes, which lets other Python threads run m
 """
 
 import ctypes
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from onnxla.errors import ArtifactError, InputError
+from onnxla.errors import ArtifactError, InputError, ResourceLimitError
 from onnxla.runtime.buffers import aligned_bytes, as_aligned
 from onnxla.runtime.loader import NativeLibrary, check_machine
 from onnxla.runtime.program import Array, Program, TensorSignature
@@ -76,15 +77,19 @@ class Executable:
 
         `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and
         after each step. Raises InputError that lists everything wrong with `values` and `out`; then nothing has run.
+        Raises ResourceLimitError without memory for the outputs.
         """
         if self._entry is None:
             self.link()
         inputs = self._checked_inputs(values)
-        outputs = (
-            [np.empty(shape, dtype) for shape, dtype in self._output_makers]
-            if out is None
-            else self._targets(out, inputs)
-        )
+        try:
+            outputs = (
+                [np.empty(shape, dtype) for shape, dtype in self._output_makers]
+                if out is None
+                else self._targets(out, inputs)
+            )
+        except MemoryError as error:
+            raise ResourceLimitError(f"no memory for the outputs: {error}") from error
         try:
             frame = self._frames.pop()
         except IndexError:
@@ -149,6 +154,10 @@ class Executable:
         problems = [text for given, signature in pairs if given is not None for text in _unfit_target(given, signature)]
         if problems:
             raise InputError("\n".join(problems))
+        dense = [(given, s.name) for given, s in pairs if given is not None and given.flags.c_contiguous]
+        for (a, name), (b, other) in itertools.combinations(dense, 2):
+            if np.may_share_memory(a, b):
+                raise InputError(f"{name}, {other}: their out arrays overlap, so one result would be lost")
         taken = list(inputs)
         targets = []
         for given, signature in pairs:

@@ -5,6 +5,7 @@ that are exact. Operators that jump (rounding, comparing, sorting) take exact va
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +109,9 @@ class Graph:
         dtype = dtypes[0] if self.random.random() < 0.6 else self.random.choice(dtypes)
         return self.leaf(dtype, self.shape(low, min(rank[1], 4)))
 
-    def node(self, op: str, inputs: list[Value | None], *results: Value, domain: str = "", **attributes: Any) -> None:
+    def node(
+        self, op: str, inputs: Sequence[Value | None], *results: Value, domain: str = "", **attributes: Any
+    ) -> None:
         """Append a node; the results' names are chosen here."""
         names = [f"n{len(self.nodes)}_{k}" for k in range(len(results))]
         operands = ["" if v is None else v.name for v in inputs]

@@ -385,9 +385,126 @@ def lstm(g: Graph) -> None:
     g.node("LSTM", [x, weights, recurrent], *results, hidden_size=hidden, direction=direction)
 
 
+def elements(g: Graph) -> None:
+    """Gather, GatherND, ScatterElements where sizes are 0 as well."""
+    x = g.pick(("float32", "int32", "int64"), rank=(1, 3))
+    source = np.random.default_rng(g.random.getrandbits(32))
+    if g.random.random() < 0.5:
+        axis = g.random.randrange(len(x.shape))
+        shape = tuple(g.random.randint(0, n) for n in x.shape)
+        order = np.argsort(source.random(x.shape), axis=axis)
+        indices = g.hold(order[tuple(slice(n) for n in shape)].astype(np.int64), constant=g.random.random() < 0.5)
+        updates = g.leaf(x.dtype, shape)
+        result = _rounded(x, bound=x.bound + updates.bound)
+        mode = g.random.choice(("none", "add"))
+        g.node("ScatterElements", [x, indices, updates], result, axis=axis, reduction=mode)
+        return
+    depth = g.random.randint(1, len(x.shape))
+    count = g.random.randint(0, 4) if 0 not in x.shape[:depth] else 0
+    columns = [source.integers(-max(n, 1), max(n, 1), (count, 1)) for n in x.shape[:depth]]
+    indices = g.hold(np.concatenate(columns, 1).astype(np.int64), constant=g.random.random() < 0.5)
+    g.node("GatherND", [x, indices], replace(x, shape=(count, *x.shape[depth:])))
+
+
+def divide(g: Graph) -> None:
+    """Division, remainder and power where nothing is close to a singularity."""
+    x = g.pick(("float32", "float64", "float16", "int32", "int64"), exact=True)
+    op = g.random.choice(("Div", "Mod", "Pow") if x.is_float else ("Div", "Mod"))
+    low, high = (1, 4) if op == "Pow" else (1, 9)
+    numbers = np.random.default_rng(g.random.getrandbits(32)).integers(low, high, x.shape or ())
+    divisor = g.hold(np.asarray(numbers).astype(x.dtype), constant=g.random.random() < 0.5)
+    bound = x.bound**3 + 1 if op == "Pow" else x.bound + 9
+    if op == "Mod":
+        fmod = int(x.is_float) or g.random.randint(0, 1)
+        g.node(op, [x, divisor], replace(x, bound=9.0), fmod=fmod)
+    else:
+        g.node(op, [x, divisor], _rounded(x, bound=bound))
+
+
+def integer_products(g: Graph) -> None:
+    kinds = "int8", "uint8"
+    left, right = g.random.choice(kinds[1:]), g.random.choice(kinds)
+    m, k, n = g.size(), max(g.size(), 1), g.size()  # onnxruntime returns uninitialised memory where k is 0
+    a, b = g.leaf(left, (m, k)), g.leaf(right, (k, n))
+    zeros = [g.hold(np.array(3, left)), g.hold(np.array(2, right))]
+    g.node("MatMulInteger", [a, b, *zeros], Value("", "int32", (m, n), 200.0 * max(k, 1)))
+
+
+def batch_norms(g: Graph) -> None:
+    x = g.pick(("float32",), rank=(3, 4))
+    if 0 in x.shape:
+        return
+    c = x.shape[1]
+    scale, bias = g.leaf("float32", (c,)), g.leaf("float32", (c,))
+    if g.random.random() < 0.5:
+        variance = g.hold(np.full(c, 0.7, np.float32))
+        result = _rounded(x, bound=3 * x.bound * scale.bound + 8, error=4 * x.error)
+        g.node("BatchNormalization", [x, scale, bias, g.leaf("float32", (c,)), variance], result)
+    else:
+        result = _rounded(x, bound=12 * scale.bound + 2, error=40 * x.error)
+        g.node("InstanceNormalization", [x, scale, bias], result, epsilon=0.1)
+
+
+def resize(g: Graph) -> None:
+    x = g.pick(("float32",), rank=(4, 4), exact=True)
+    if 0 in x.shape:
+        return
+    sizes = tuple(g.random.randint(1, 9) for _ in range(2))
+    mode = g.random.choice(("nearest", "linear", "cubic"))
+    place = g.random.choice(("half_pixel", "asymmetric", "align_corners"))
+    if mode == "nearest":
+        place, sizes = "asymmetric", (x.shape[2] * 2, x.shape[3] * 3)
+    result = _rounded(x, shape=(*x.shape[:2], *sizes), bound=4 * x.bound)
+    if mode != "nearest":
+        result = replace(result, error=1e-4 * x.bound)
+    whole = g.ints(*x.shape[:2], *sizes)
+    g.node("Resize", [x, None, None, whole], result, mode=mode, coordinate_transformation_mode=place)
+
+
+def blocks(g: Graph) -> None:
+    x = g.leaf(g.random.choice(("float32", "int8", "float16")), (g.random.choice((1, 2)), 8, g.size(), g.size()))
+    n, c, h, w = x.shape
+    mode = g.random.choice(("DCR", "CRD"))
+    g.node("DepthToSpace", [x], replace(x, shape=(n, c // 4, h * 2, w * 2)), blocksize=2, mode=mode)
+
+
+def einsum(g: Graph) -> None:
+    a, b, c, d = (g.size() for _ in range(4))
+    x, y = g.leaf("float32", (a, b, c)), g.leaf("float32", (d, c, b))
+    equation, shape, terms = g.random.choice(
+        [("abc,dcb->ad", (a, d), b * c), ("abc,dcb->abd", (a, b, d), c), ("abc,dcb->dbac", (d, b, a, c), 1)]
+    )
+    terms = max(terms, 1)
+    out = Value("", "float32", shape, 4.0 * terms)
+    g.node("Einsum", [x, y], _rounded(out), equation=equation)
+
+
+def attention(g: Graph) -> None:
+    """Scores, softmax, product: the heads of a transformer, with odd sizes."""
+    batch, heads, time, width = g.random.choice((1, 2)), g.random.choice((1, 3)), g.size(), g.random.choice((4, 5, 16))
+    if not time:
+        return
+    q, k, v = (g.leaf("float32", (batch, time, heads * width), constant=False) for _ in range(3))
+    split = g.ints(batch, time, heads, width)
+    rows = []
+    for value, order in ((q, (0, 2, 1, 3)), (k, (0, 2, 3, 1)), (v, (0, 2, 1, 3))):
+        g.node("Reshape", [value, split], replace(value, shape=(batch, time, heads, width)))
+        shape = tuple(g.values[-1].shape[a] for a in order)
+        g.node("Transpose", [g.values[-1]], replace(value, shape=shape), perm=order)
+        rows.append(g.values[-1])
+    square = (batch, heads, time, time)
+    g.node("MatMul", rows[:2], Value("", "float32", square, 4 * width, 1e-5 * width))
+    g.node("Mul", [g.values[-1], g.hold(np.array(0.25, np.float32))], replace(g.values[-1], bound=width))
+    g.node("Softmax", [g.values[-1]], Value("", "float32", square, 1, 1e-4), axis=-1)
+    g.node("MatMul", [g.values[-1], rows[2]], Value("", "float32", (batch, heads, time, width), 2, 1e-3))
+    result = Value("", "float32", (batch, time, heads, width), 2, 1e-3)
+    g.node("Transpose", [g.values[-1]], result, perm=(0, 2, 1, 3))
+
+
 STEPS: dict[Step, int] = {
     unary: 6, binary: 8, jump: 1, compare_select: 2, logic: 1, clip: 2, cast: 3, reduce: 5, argmax: 2, top_k: 2,
     normalise: 3, matmul: 4, gemm: 2, convolution: 3, pool: 2, concat_split: 4, slice_: 4, pad: 3, rearrange: 8,
     gather: 4, scatter: 2, scan_sum: 2, quantize: 2, branch: 1, loop: 1, lstm: 1,
+    elements: 3, divide: 3, integer_products: 1, batch_norms: 2, resize: 1, blocks: 1, einsum: 1, attention: 1,
 }  # fmt: skip
 """How often each step is taken."""

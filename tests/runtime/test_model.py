@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+import onnxla
 from onnxla.errors import ArtifactError, InputError, ShapeError
 from onnxla.runtime.model import CompiledModel, load_compiled
 from onnxla.runtime.program import Array, Program
@@ -99,6 +101,20 @@ def test_out_by_name_and_by_position() -> None:
         (result,) = model.run(None, {"x": X}, out=out)
         assert result is (out["y"] if isinstance(out, dict) else out[0])
         np.testing.assert_array_equal(result, expected(X, ROWS))
+
+
+def test_out_arrays_that_overlap_are_refused() -> None:
+    """One result would be lost."""
+    node = helper.make_node("Split", ["x"], ["a", "b"], num_outputs=2)
+    tensors = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [n]) for name, n in (("x", 4), ("a", 2), ("b", 2))
+    ]
+    graph = helper.make_graph([node], "halves", tensors[:1], tensors[1:])
+    model = onnxla.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
+    memory = np.zeros(4, np.float32)
+    with pytest.raises(InputError, match="a, b: their out arrays overlap"):
+        model.run(None, {"x": memory}, out=[memory[:2], memory[1:3]])
+    np.testing.assert_array_equal(model.run(None, {"x": np.ones(4, np.float32)}, out=[memory[:2], memory[2:]]), 1)
 
 
 def test_open_shapes_compile_at_first_run() -> None:

@@ -59,6 +59,8 @@ def gather_elements(node: NodeView, b: Builder) -> Instruction:
     limits = [x.shape[d] if d == axis else indices.shape[d] for d in range(rank)]
     if any(limit > size for limit, size in zip(limits, x.shape, strict=True)):
         node.shape_error("indices reach past data in another dimension than the axis")
+    if 0 in indices.shape:
+        return b.full(indices.shape, 0, x.tensor_type.element)
     x = b.slice(x, [0] * rank, limits) if tuple(limits) != x.shape else x
     op = Gather(
         offset_dims=(),

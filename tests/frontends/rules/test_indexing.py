@@ -49,6 +49,10 @@ def test_gather_elements(axis: int) -> None:
     check_node("GatherElements", normal(3, 4), np.array([[0, -1, 2], [1, 0, -2]], np.int64), axis=axis)
 
 
+def test_gather_elements_of_nothing() -> None:
+    check_node("GatherElements", normal(3, 0, 4), np.zeros((2, 0, 4), np.int64), axis=1)
+
+
 @pytest.mark.parametrize(
     ("shape", "indices", "batch_dims"),
     [
