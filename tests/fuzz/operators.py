@@ -501,10 +501,69 @@ def attention(g: Graph) -> None:
     g.node("Transpose", [g.values[-1]], result, perm=(0, 2, 1, 3))
 
 
+def residual(g: Graph) -> None:
+    """A block of a convolutional network: convolutions, norm, gate, what came in added, another layout at times."""
+    n, c, h, w = g.random.choice((1, 2)), g.random.choice((4, 8, 16, 24, 17)), g.random.randint(4, 15), g.size() + 3
+    x = g.leaf("float32", (n, c, h, w), constant=False)
+    grouped = g.random.random() < 0.4
+    wide = Value("", "float32", x.shape, 36 * c, 1e-5 * c)
+    bias = g.leaf("float32", (c,)) if g.random.random() < 0.5 else None
+    first = g.leaf("float32", (c, 1 if grouped else c, 3, 3), constant=True)
+    g.node("Conv", [x, first, bias], wide, pads=[1] * 4, group=c if grouped else 1)
+    if g.random.random() < 0.6:
+        parts = [g.leaf("float32", (c,), constant=True) for _ in range(3)]
+        variance = g.hold(np.full(c, 100 * c, np.float32))
+        g.node("BatchNormalization", [g.values[-1], *parts, variance], Value("", "float32", x.shape, 20, 1e-4))
+    else:
+        g.node("Mul", [g.values[-1], g.hold(np.array(1 / c, np.float32))], Value("", "float32", x.shape, 36, 1e-4))
+    g.node(g.random.choice(("Relu", "Sigmoid", "HardSwish")), [g.values[-1]], replace(g.values[-1], error=2e-4))
+    inner = g.values[-1]
+    if g.random.random() < 0.5:
+        g.node("GlobalAveragePool", [inner], replace(inner, shape=(n, c, 1, 1)))
+        g.node("Sigmoid", [g.values[-1]], replace(g.values[-1], bound=1))
+        g.node("Mul", [inner, g.values[-1]], replace(inner, error=1e-2))
+        inner = g.values[-1]
+    size = g.random.choice((1, 3))
+    last = g.leaf("float32", (c, c, size, size), constant=True)
+    out = Value("", "float32", x.shape, 50, 2e-4 * c * size * size * max(inner.error / 1e-4, 1))
+    g.node("Conv", [inner, last], out, pads=[size // 2] * 4)
+    g.node("Add", [g.values[-1], x], out)
+    g.node("Relu", [g.values[-1]], out)
+    block = g.values[-1]
+    ending = g.random.randrange(4)
+    if ending == 0:
+        g.node("Concat", [block, x, inner], replace(out, shape=(n, 3 * c, h, w)), axis=1)
+    elif ending == 1:
+        g.node("Transpose", [block], replace(out, shape=(n, h, w, c)), perm=(0, 2, 3, 1))
+        g.node("Reshape", [g.values[-1], g.ints(n, h * w, c)], replace(out, shape=(n, h * w, c)))
+    elif ending == 2:
+        g.node("MaxPool", [block], replace(out, shape=(n, c, h // 2, w // 2)), kernel_shape=[2, 2], strides=[2, 2])
+
+
+def large_product(g: Graph) -> None:
+    """Past the tiles and panels of a kernel, with tails; something fused before and behind."""
+    m, k, n = g.random.randint(1, 150), g.random.randint(1, 400), g.random.randint(1, 300)
+    x, y = g.leaf("float32", (m, k), constant=False), g.leaf("float32", (k, n))
+    g.node("Tanh", [x], replace(x, bound=1, error=1e-6))
+    flip = g.random.random() < 0.3
+    if flip:
+        y = g.leaf("float32", (n, k))
+        g.node("Transpose", [y], replace(y, shape=(k, n)), perm=(1, 0))
+        left, right = g.values[-2], g.values[-1]
+    else:
+        left, right = g.values[-1], y
+    g.node("MatMul", [left, right], Value("", "float32", (m, n), 2 * k, 1e-6 * k + 1e-5))
+    bias = g.leaf("float32", (n,), constant=True)
+    g.node("Add", [g.values[-1], bias], g.values[-1])
+    if g.random.random() < 0.5:
+        g.node("Gelu", [g.values[-1]], replace(g.values[-1], error=2 * g.values[-1].error))
+
+
 STEPS: dict[Step, int] = {
     unary: 6, binary: 8, jump: 1, compare_select: 2, logic: 1, clip: 2, cast: 3, reduce: 5, argmax: 2, top_k: 2,
     normalise: 3, matmul: 4, gemm: 2, convolution: 3, pool: 2, concat_split: 4, slice_: 4, pad: 3, rearrange: 8,
     gather: 4, scatter: 2, scan_sum: 2, quantize: 2, branch: 1, loop: 1, lstm: 1,
     elements: 3, divide: 3, integer_products: 1, batch_norms: 2, resize: 1, blocks: 1, einsum: 1, attention: 1,
+    residual: 3, large_product: 1,
 }  # fmt: skip
 """How often each step is taken."""
