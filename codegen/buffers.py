@@ -118,7 +118,10 @@ def in_place_pairs(node: Compute) -> Iterator[tuple[Value, Value]]:
     """Pairs (operand, result) that may share memory: every use of the operand in the node must allow it.
 
     A result that starts as a copy of an operand shares with no other operand: the copy would destroy it unread.
+    An update of nothing launches no kernel; the copy alone makes its result.
     """
+    if not node.lowering.calls:
+        return
     started = {leaf for _, leaf in node.lowering.copies}
     allowed = (*(p for p in node.lowering.in_place if p[1] not in started), *node.lowering.copies)
     for index, leaf in allowed:

@@ -41,3 +41,9 @@ def test_a_constant_operand_starts_every_run_afresh() -> None:
         expected = X.copy()
         expected[rows[:, 0]] = -1
         np.testing.assert_array_equal(y, expected)
+
+
+def test_an_update_of_nothing_leaves_the_operand() -> None:
+    feeds: dict[str, Array] = {"x": X, "rows": ROWS[:0], "updates": UPDATES[:0]}
+    (y,) = onnxla.compile(model_of([negated, scatter], feeds, ["y"])).run(None, feeds)
+    np.testing.assert_array_equal(y, -X)
