@@ -103,6 +103,20 @@ def test_a_huge_constant_is_not_stored(node: NodeProto, initializers: dict[str, 
     assert model.memory().weights < 4096
 
 
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "start, end, step, want", [(MOST, LEAST, LEAST, [3]), (LEAST, MOST, 1, X), (0, MOST, MOST, [0])]
+)
+def test_slice_to_the_ends_of_int64(start: int, end: int, step: int, want: list[int]) -> None:
+    node = helper.make_node("Slice", ["x", "start", "end", "axis", "step"], ["y"])
+    numbers = zip(("start", "end", "axis", "step"), (start, end, 0, step), strict=True)
+    weights = {name: np.array([n]) for name, n in numbers}
+    result = compiled(model_of([node], [tensor("x", [4])], [tensor("y", None)], weights))(X)
+    np.testing.assert_array_equal(result, want)
+
+
 @pytest.mark.parametrize("size", [1 << 40, 1 << 62])
 def test_sizes_beyond_the_limit_are_refused(size: int) -> None:
     with pytest.raises(ResourceLimitError):

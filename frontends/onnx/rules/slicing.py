@@ -48,8 +48,9 @@ def _slice(
     reversed_axes = []
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         picked = range(x.shape[axis])[start:end:step]
-        low[axis], high[axis] = (min(picked), max(picked) + 1) if picked else (0, 0)
-        stride[axis] = abs(step)
+        first, last = sorted((picked[0], picked[-1])) if picked else (0, -1)
+        low[axis], high[axis] = first, last + 1
+        stride[axis] = abs(step) if len(picked) > 1 else 1
         if step < 0 and len(picked) > 1:
             reversed_axes.append(axis)
     if (low, high, stride) != ([0] * len(x.shape), list(x.shape), [1] * len(x.shape)):
