@@ -18,7 +18,7 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Value
 from onnxla.codegen.kernels.loop import emit_roots, name_of
-from onnxla.codegen.kernels.row import combine_each, neutral, with_inits
+from onnxla.codegen.kernels.sweeps import combine_each, neutral, with_inits
 from onnxla.codegen.lowering import KernelCall, Lowering, Temporary
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.reduction import Reduce

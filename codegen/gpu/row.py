@@ -14,7 +14,8 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import name_of
-from onnxla.codegen.kernels.row import NotARow, Rows, combine_each, neutral, settle, with_inits
+from onnxla.codegen.kernels.rows import NotARow, Rows, settle
+from onnxla.codegen.kernels.sweeps import combine_each, neutral, with_inits
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
