@@ -41,7 +41,8 @@ PLACES = IN * IN
 SCRATCH_BYTES = 1 << 20
 """What the tiles of a block may take, transformed, before and after the products."""
 L3_BYTES_PER_CYCLE = 10.0
-"""Weights that a core can stream from a shared cache."""
+MEMORY_BYTES_PER_CYCLE = 3.5
+"""What a core can stream: between two runs of a layer the rest of the network has taken the caches."""
 
 
 @cache
@@ -103,8 +104,8 @@ class _Shape:
         products = 2.0 * PLACES * self.tiles * self.channels * self.features / flops_per_cycle / 0.8
         transforms = self.tiles * (self.channels * 150 + self.features * 130) / self.lanes
         weights = PLACES * 4.0 * self.channels * self.features
-        passes = -(-self.tiles // self.block) if weights > target.l2_bytes / 2 else 0
-        streamed = passes * weights / L3_BYTES_PER_CYCLE if weights < target.l3_bytes / 2 else math.inf
+        again = -(-self.tiles // self.block) - 1 if weights > target.l2_bytes / 2 else 0
+        streamed = weights / MEMORY_BYTES_PER_CYCLE + again * weights / L3_BYTES_PER_CYCLE
         return products + transforms + max(streamed - products, 0) < 0.9 * direct
 
 

@@ -169,6 +169,8 @@ class CompiledModel:
 
     def _by_position(self, feeds: Mapping[str, Any]) -> list[Any]:
         names = self._input_names
+        if not isinstance(feeds, Mapping):
+            raise InputError(f"the inputs must be arrays by name, not {type(feeds).__name__}")
         if len(feeds) == len(names):
             try:
                 return [feeds[name] for name in names]
