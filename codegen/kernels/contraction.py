@@ -28,6 +28,8 @@ from onnxla.hlo.types import Shape
 
 TASK_FLOPS = 400_000
 """Floating-point operations that make a task worth its dispatch."""
+TASK_BYTES = 128 << 10
+"""Bytes of the right operand that do so where few rows share them and reading it is the work."""
 
 
 def emit_contraction(
@@ -84,15 +86,17 @@ def _share_out(shapes: Shapes, tiling: Tiling) -> Sharing:
     tall = span - line_tiles * (-(-span // line_tiles) - 1)
     tiles = line_tiles * (math.prod(shapes.rows) // span)
     flops = 2.0 * shapes.batches * math.prod(shapes.rows) * shapes.columns * math.prod(shapes.depth)
-    wanted = max(1, min(int(flops // TASK_FLOPS), MOST_TASKS))
+    right_bytes = 4.0 * shapes.batches * shapes.columns * math.prod(shapes.depth)
+    wanted = max(1, min(int(max(flops / TASK_FLOPS, right_bytes / TASK_BYTES)), MOST_TASKS))
     every_panel = panels + (tail > 0)
-    tile_shares = min(tiles, max(1, -(-wanted // shapes.batches)))
+    each = max(1, -(-wanted // shapes.batches))  # shares of one batch
     bytes_per_row = math.prod(shapes.depth) * 4
+    tile_shares = min(tiles, each)
     if tiles * tiling.rows * bytes_per_row < 1 << 18 and every_panel >= tile_shares:
         # the left operand stays in cache: share out panels, so that each weight is read by one task only
-        panel_shares, tile_shares = min(every_panel, tile_shares), 1
+        panel_shares, tile_shares = min(every_panel, each), 1
     else:
-        panel_shares = min(every_panel, max(1, -(-wanted // (shapes.batches * tile_shares))))
+        panel_shares = min(every_panel, max(1, -(-each // tile_shares)))
     return Sharing(
         shapes.batches * panel_shares * tile_shares, panel_shares, panels, tail, tile_shares, tiles, tall, line_tiles
     )
