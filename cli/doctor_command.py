@@ -9,7 +9,8 @@ from typing import Any
 from onnxla.cli import arguments
 from onnxla.cli.output import print_json, say, size
 from onnxla.errors import DeviceError
-from onnxla.runtime.thread_pool import default_threads, usable_cpus
+from onnxla.runtime.machine import usable_cpus
+from onnxla.runtime.thread_pool import default_threads
 from onnxla.version import __version__
 
 _LIBRARIES = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "llvmlite", "rich", "typer")

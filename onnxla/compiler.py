@@ -27,9 +27,8 @@ from onnxla.hlo.types import Array
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.artifact import FORMAT_VERSION
 from onnxla.runtime.cache import CacheKey, CompileCache
-from onnxla.runtime.device import TRIPLE as DEVICE_TRIPLE
 from onnxla.runtime.digest import digest_of_all
-from onnxla.runtime.program import Program, Step
+from onnxla.runtime.program import GPU_TRIPLE, Program, Step
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from onnxla.sources import Imported, Shapes, Source
@@ -162,7 +161,7 @@ class Compiler:
             objects=code.objects,
             thread_pool=b"",
             weights=code.weights,
-            triple=DEVICE_TRIPLE,
+            triple=GPU_TRIPLE,
             cpu=self.target.architecture,
             features=(),
             kernel_count=code.kernel_count,

@@ -101,5 +101,5 @@ def test_the_runtime_loads_no_compiler() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
-    compiler = ("onnx", "onnxruntime", "onnxla.frontends", "onnxla.passes", "onnxla.codegen", "onnxla.hlo")
+    compiler = ("onnx", "onnxruntime", "llvmlite", "onnxla.frontends", "onnxla.passes", "onnxla.codegen", "onnxla.hlo")
     assert not [m for m in loaded if m in compiler or m.startswith(tuple(f"{c}." for c in compiler))]

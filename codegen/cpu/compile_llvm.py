@@ -4,7 +4,7 @@ Kernels arrive as explicit vector code, so LLVM's loop and SLP vectorisers are o
 has chosen already. On the networks measured the passes of -O1 then find all that those of -O2 find, in less time;
 without any passes some kernels run a third slower, because nothing leaves their loops.
 
-Objects are position independent, so the ORC linker may put them anywhere and a linker may make a library of them.
+Objects are position independent, so our linker may put them anywhere and another may make a library of them.
 """
 
 from functools import cache

@@ -19,8 +19,8 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -33,7 +33,7 @@ from onnxla.runtime.signature import ModelSignature, ModelTensor
 if TYPE_CHECKING:
     from zipfile import ZipFile
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PAGE = 4096
 _MANIFEST = "manifest.json"
 _COMMENT = "onnxla artifact: manifest at {:020d} of {:020d} bytes, digest {}"
@@ -61,18 +61,20 @@ class Artifact:
 
 def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
     """Write atomically: the file appears whole or not at all. Returns its size. Raises ArtifactError."""
-    target = Path(path)
+    folder, name = os.path.split(os.fspath(path))
+    temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}")
     try:
-        temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
         try:
             with open(temporary, "x+b") as file:
                 _write_zip(file, artifact)
                 size = file.tell()
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
     except OSError as error:
-        raise ArtifactError(f"cannot write {target}: {error.strerror or error}") from error
+        raise ArtifactError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
     return size
 
 

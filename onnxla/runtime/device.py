@@ -12,8 +12,6 @@ from typing import Any, Protocol, TypeAlias
 from onnxla.errors import ArtifactError
 from onnxla.runtime.program import Array
 
-TRIPLE = "nvptx64-nvidia-cuda"
-"""LLVM's name of the platform, by which a `Program` for a GPU is known."""
 _SPACES = ("input", "output", "weights", "arena")
 
 

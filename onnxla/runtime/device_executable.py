@@ -139,10 +139,3 @@ class _Session:
         if place.space in ("input", "output"):
             return self.bases[place.space, place.number]
         return self.bases[place.space, 0] + place.number
-
-
-def executable_for(program: Program) -> Executable:
-    """The executable that a program needs, by its platform."""
-    from onnxla.runtime.device import TRIPLE
-
-    return DeviceExecutable(program) if program.triple == TRIPLE else Executable(program)

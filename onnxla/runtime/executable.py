@@ -14,7 +14,8 @@ import numpy as np
 
 from onnxla.errors import ArtifactError, InputError, ResourceLimitError
 from onnxla.runtime.buffers import aligned_bytes, as_aligned
-from onnxla.runtime.loader import NativeLibrary, check_machine
+from onnxla.runtime.loader import NativeLibrary
+from onnxla.runtime.machine import check_machine
 from onnxla.runtime.program import Array, Program, TensorSignature
 from onnxla.runtime.thread_pool import PARALLEL_FOR, thread_pool
 
@@ -63,7 +64,7 @@ class Executable:
             program = self.program
             check_machine(program.triple, program.features)
             imports = {PARALLEL_FOR: thread_pool(program.thread_pool).parallel_for_address}
-            self._library = NativeLibrary(program.objects, [_ENTRY], imports)
+            self._library = NativeLibrary(program.objects, imports)
             self._entry = _Entry(self._library[_ENTRY])
 
     def run(

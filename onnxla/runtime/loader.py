@@ -1,96 +1,72 @@
-"""Object code to callable addresses: linking only, through LLVM's ORC linker, no compiler pass.
+"""Object code to callable addresses, without a compiler: link, copy to fresh pages, make the code pages executable.
 
-Each linked library is its own; its code stays in memory as long as the `NativeLibrary` lives. At the end of the process
-llvmlite unloads nothing, so threads that still run native code are safe.
+Code is never writable while it can run. It stays in memory as long as its `NativeLibrary` lives; at the end of the
+process nothing is unmapped, so threads that still run native code are safe.
 """
 
-import itertools
-import platform
-import threading
+import ctypes
+import weakref
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from onnxla.errors import ArtifactError
+from onnxla.errors import ArtifactError, ResourceLimitError
+from onnxla.runtime.elf import AARCH64
+from onnxla.runtime.linker import Image
 
-_names = itertools.count()
-_lock = threading.Lock()
-
-
-@cache
-def _linker() -> Any:
-    """The process's ORC linker, made at first use (llvmlite is imported only then)."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.create_lljit_compiler()
-
-
-def prepare() -> None:
-    """Make the linker ready: what loading an artifact can do in another thread while it reads the file."""
-    with _lock:
-        _linker()
-
-
-@cache
-def host_triple() -> str:
-    """LLVM's name for the platform of this process."""
-    import llvmlite.binding as llvm
-
-    return str(llvm.get_process_triple())
-
-
-@cache
-def host_features() -> frozenset[str]:
-    """The CPU features of this machine, by LLVM's names."""
-    import llvmlite.binding as llvm
-
-    return frozenset(name for name, present in llvm.get_host_cpu_features().items() if present)
-
-
-def check_machine(triple: str, features: Iterable[str]) -> None:
-    """Raise ArtifactError unless code for `triple` that uses `features` may run in this process."""
-    ours, theirs = _platform(host_triple()), _platform(triple)
-    if ours != theirs:
-        raise ArtifactError(f"compiled for {triple}, this is {host_triple()}; compile the model for this machine")
-    missing = sorted(set(features) - host_features())
-    if missing:
-        raise ArtifactError(
-            f"compiled for a CPU with {', '.join(missing)}, which this one ({platform.machine()}) lacks; "
-            "compile the model on this machine, or with target_cpu set to an older CPU"
-        )
-
-
-def _platform(triple: str) -> tuple[str, str]:
-    """Architecture and system of a triple: `x86_64-unknown-linux-gnu` -> (`x86_64`, `linux`)."""
-    architecture, *rest = triple.split("-")
-    system = next((s for s in ("linux", "darwin", "windows") if any(part.startswith(s) for part in rest)), "")
-    return {"arm64": "aarch64", "amd64": "x86_64"}.get(architecture, architecture), system
+_READ, _WRITE, _EXECUTE = 1, 2, 4
+_PRIVATE, _ANONYMOUS = 0x02, 0x20
+_FAILED = ctypes.c_void_p(-1).value
 
 
 class NativeLibrary:
-    """Linked object code. `library["name"]` is the address of an exported function."""
+    """Linked object code. `library["name"]` is the address of a global symbol."""
 
-    def __init__(self, objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int]) -> None:
+    def __init__(self, objects: Iterable[bytes], imports: Mapping[str, int]) -> None:
         """Link `objects`; undefined symbols come from `imports`, then from this process (libc, libm, pthreads)."""
-        import llvmlite.binding as llvm
-
-        builder = llvm.JITLibraryBuilder()
-        for image in objects:
-            builder.add_object_img(image)
-        builder.add_current_process()
-        for name, address in imports.items():
-            builder.import_symbol(name, address)
-        for name in exports:
-            builder.export_symbol(name)
-        with _lock:
-            linker = _linker()
-            try:
-                self._tracker = builder.link(linker, f"onnxla.{next(_names)}")
-            except RuntimeError as error:
-                raise ArtifactError(f"the object code cannot be linked: {error}") from error
+        self._image = Image(objects)
+        self._base = _map(self._image.size)
+        weakref.finalize(self, _unmap, self._base, self._image.size).atexit = False
+        content = self._image.bytes_at(self._base, lambda name: imports.get(name) or _symbol_of_process(name))
+        ctypes.memmove(self._base, (ctypes.c_char * len(content)).from_buffer(content), len(content))
+        if self._image.machine == AARCH64:  # its instruction cache does not follow the data cache
+            _clear_cache(self._base, self._base + self._image.read_only_size)
+        if _libc().mprotect(self._base, self._image.read_only_size, _READ | _EXECUTE):
+            raise ArtifactError("the system forbids executable memory to this process")
 
     def __getitem__(self, name: str) -> int:
-        address: int = self._tracker[name]
-        return address
+        return self._base + self._image.offset_of(name)
+
+
+@cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return libc
+
+
+def _map(size: int) -> int:
+    address: int = _libc().mmap(None, size, _READ | _WRITE, _PRIVATE | _ANONYMOUS, -1, 0)
+    if address == _FAILED:
+        raise ResourceLimitError(f"no memory for {size} bytes of code")
+    return address
+
+
+def _unmap(address: int, size: int) -> None:
+    _libc().munmap(address, size)
+
+
+def _symbol_of_process(name: str) -> int:
+    try:
+        address = ctypes.cast(getattr(_libc(), name), ctypes.c_void_p).value
+    except AttributeError as error:
+        raise ArtifactError(f"the object code cannot be linked: nothing here defines {name}") from error
+    assert address is not None
+    return address
+
+
+def _clear_cache(start: int, end: int) -> None:
+    ctypes.CDLL("libgcc_s.so.1")["__clear_cache"](ctypes.c_void_p(start), ctypes.c_void_p(end))

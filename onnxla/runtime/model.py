@@ -8,21 +8,21 @@ last, within a bound.
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
-from onnxla.runtime.device_executable import executable_for
 from onnxla.runtime.executable import Executable, native_array
-from onnxla.runtime.loader import prepare
-from onnxla.runtime.profiler import Memory, Profile, ProfileRow, memory_of
-from onnxla.runtime.program import Array, Program
-from onnxla.runtime.report import CompileReport
+from onnxla.runtime.program import GPU_TRIPLE, Array, Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.thread_pool import default_threads
+
+if TYPE_CHECKING:
+    from onnxla.runtime.profiler import Memory, Profile
+    from onnxla.runtime.report import CompileReport
 
 Specialise: TypeAlias = Callable[[Mapping[str, Array]], Program]
 """Compiles the model for the shapes of the arrays, and for the values of those that decide shapes."""
@@ -41,7 +41,7 @@ class CompiledModel:
         constants: Mapping[str, Array] | None = None,
         num_threads: int | None = None,
         about: Mapping[str, Any] | None = None,
-        report: CompileReport | None = None,
+        report: "CompileReport | None" = None,
     ) -> None:
         if num_threads is not None and num_threads < 1:
             raise InputError(f"num_threads={num_threads}: at least 1 is needed")
@@ -52,7 +52,7 @@ class CompiledModel:
         self._specialise = specialise
         self._constants = dict(constants or {})
         """Values of inputs that were fixed when compiling; a run may leave them out."""
-        self._executables = [executable_for(p) for p in programs]
+        self._executables = [_executable_for(p) for p in programs]
         """Those used last come first. The list is replaced, never changed, so readers need no lock."""
         self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
         self._compiling = threading.Lock()
@@ -107,15 +107,17 @@ class CompiledModel:
         results = self.run(None, {**feeds, **named})
         return results[0] if len(results) == 1 else tuple(results)
 
-    def profile(self, feeds: Mapping[str, Any], *, runs: int = 3) -> Profile:
+    def profile(self, feeds: Mapping[str, Any], *, runs: int = 3) -> "Profile":
         """Run `runs` times and return the times of the fastest run, step by step."""
+        from onnxla.runtime.profiler import profile_of
+
         executable, values = self._prepare(self._by_position(feeds))
         steps = executable.program.steps
         clock = np.zeros((max(runs, 1), len(steps) + 1), np.int64)
         for row in clock:
             executable.run(values, self.num_threads, profile=row)
         fastest = np.diff(clock[(clock[:, -1] - clock[:, 0]).argmin()])
-        return Profile(tuple(ProfileRow(s, int(t) / 1e9) for s, t in zip(steps, fastest, strict=True)))
+        return profile_of(steps, fastest)
 
     # Looking inside
 
@@ -140,8 +142,10 @@ class CompiledModel:
         """The names that `hlo()` takes."""
         return list(self._latest().texts)
 
-    def memory(self) -> Memory:
+    def memory(self) -> "Memory":
         """The memory that the specialisation used last needs."""
+        from onnxla.runtime.profiler import memory_of
+
         return memory_of(self._latest())
 
     def release_memory(self) -> None:
@@ -271,7 +275,7 @@ class CompiledModel:
         with self._compiling:
             found = self._find(arrays)
             if found is None:
-                found = executable_for(self._specialise(arrays))
+                found = _executable_for(self._specialise(arrays))
                 self._put_first(found)
             return found
 
@@ -293,12 +297,7 @@ def load_compiled(
     settings = RuntimeSettings.from_environment(
         **({} if verify_weights is None else {"verify_weights": verify_weights})
     )
-    preparation = threading.Thread(target=prepare)
-    preparation.start()
-    try:
-        artifact = read_artifact(path, verify_weights=settings.verify_weights)
-    finally:
-        preparation.join()
+    artifact = read_artifact(path, verify_weights=settings.verify_weights)
     inputs = {t.name for t in artifact.signature.inputs}
     fixed = {name: value for name, value in artifact.programs[0].constants.items() if name not in inputs}
     model = CompiledModel(
@@ -306,6 +305,14 @@ def load_compiled(
     )
     model.link()
     return model
+
+
+def _executable_for(program: Program) -> Executable:
+    if program.triple == GPU_TRIPLE:
+        from onnxla.runtime.device_executable import DeviceExecutable
+
+        return DeviceExecutable(program)
+    return Executable(program)
 
 
 def _fits(program: Program, arrays: Mapping[str, Array]) -> bool:

@@ -109,6 +109,10 @@ def dtype_of_onnx_type(text: str) -> np.dtype[Any] | None:
     return next((dtype_of(e) for e in _ELEMENTS if onnx_type(e) == text), None)
 
 
+GPU_TRIPLE = "nvptx64-nvidia-cuda"
+"""LLVM's name of NVIDIA's platform, by which a `Program` for a GPU is known."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One step of the plan, a row of the profile."""

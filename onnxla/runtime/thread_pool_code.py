@@ -461,5 +461,5 @@ def assemble_thread_pool(triple: str) -> bytes:
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(thread_pool_ir(triple))
     module.verify()
-    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic")
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
     return bytes(machine.emit_object(module))

@@ -5,14 +5,13 @@ its buffers, the printed entry and the linked code are all real; only the arithm
 """
 
 import ctypes
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
+from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.generate import generate_code
 from onnxla.codegen.cpu.target import host_target
 from onnxla.codegen.dataflow import leaves_of
@@ -24,6 +23,7 @@ from onnxla.codegen.weights import WeightsImage
 from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.op import Op
 from onnxla.hlo.types import Array, TensorType, Type
+from onnxla.runtime.loader import NativeLibrary
 
 IN_PLACE = {"add", "multiply", "subtract", "negate", "maximum", "dynamic-update-slice"}
 """Opcodes whose results may overwrite an operand of the same size."""
@@ -129,15 +129,9 @@ class NativePlan:
         self.plan: Plan = make_plan(module, self.kernels.lower, image)
         self.weights = image.finish()
         self.code = generate_code(self.plan, host_target(), self.kernels.emit, processes=1)
-        library = llvm.JITLibraryBuilder()
-        for code in self.code.objects:
-            library.add_object_img(code)
-        library.add_ir(_SERIAL_POOL)
-        library.add_current_process()
-        library.export_symbol("onnxla_run")
-        self.tracker = library.link(_jit(), f"plan{next(_NUMBERS)}")
+        self.library = NativeLibrary([*self.code.objects, compile_module(_SERIAL_POOL, host_target())], {})
         prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
-        self.entry = prototype(self.tracker["onnxla_run"])
+        self.entry = prototype(self.library["onnxla_run"])
 
     def run(self, *inputs: Array, profile: Array | None = None) -> list[Array]:
         """The outputs; the arena starts as garbage."""
@@ -157,15 +151,3 @@ class NativePlan:
 
 def _pointers(arrays: Sequence[Array]) -> Any:
     return (ctypes.c_void_p * max(len(arrays), 1))(*(a.ctypes.data for a in arrays))
-
-
-_NUMBERS = itertools.count()
-_JIT: list[Any] = []
-
-
-def _jit() -> Any:
-    if not _JIT:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        _JIT.append(llvm.create_lljit_compiler())
-    return _JIT[0]

@@ -28,7 +28,7 @@ def one_vector(opcode: str, source: ElementType, target: ElementType) -> KernelB
 
 def run(b: KernelBuilder, x: Array, result: ElementType) -> Array:
     code = compile_module(emit_kernel(b.finish(), "kernel"), host_target())
-    library = NativeLibrary([code], ["kernel"], {})
+    library = NativeLibrary([code], {})
     out = np.zeros(LANES, result.dtype)
     pointers = (ctypes.c_void_p * 2)(x.ctypes.data, out.ctypes.data)
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library["kernel"])(ctypes.addressof(pointers), 0)

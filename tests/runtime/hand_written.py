@@ -111,7 +111,7 @@ def object_code(ir: str) -> bytes:
     """The object code of a module in LLVM IR, for this machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=1, reloc="pic")
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=1, reloc="pic", codemodel="small")
     return bytes(machine.emit_object(llvm.parse_assembly(ir)))
 
 

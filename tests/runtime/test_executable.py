@@ -212,5 +212,5 @@ def test_a_missing_cpu_feature_is_named() -> None:
 
 def test_objects_that_do_not_link_are_refused() -> None:
     program = scale_and_add(1)
-    with pytest.raises(ArtifactError, match="cannot be linked"):
+    with pytest.raises(ArtifactError, match="the object code is damaged"):
         Executable(type(program)(**{**program.__dict__, "objects": (b"not an object",)})).link()

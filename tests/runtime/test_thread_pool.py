@@ -3,14 +3,13 @@
 import ctypes
 import os
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.program import Array
-from onnxla.runtime.thread_pool import PARALLEL_FOR, ThreadPool, _cgroup_quota, thread_pool, usable_cpus
+from onnxla.runtime.thread_pool import PARALLEL_FOR, ThreadPool, thread_pool
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from tests.runtime.hand_written import object_code, thread_pool_object
 
@@ -44,7 +43,7 @@ class Jobs:
     def __init__(self) -> None:
         self.pool = thread_pool(thread_pool_object())
         address = self.pool.parallel_for_address
-        self._kernels = NativeLibrary([object_code(KERNELS)], ["count", "nested"], {PARALLEL_FOR: address})
+        self._kernels = NativeLibrary([object_code(KERNELS)], {PARALLEL_FOR: address})
         self._parallel_for = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
             address
         )
@@ -148,31 +147,3 @@ def test_one_pool_serves_the_process(jobs: Jobs) -> None:
 @pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-darwin", "riscv64-unknown-linux-gnu"])
 def test_the_pool_assembles_for_other_machines(triple: str) -> None:
     assert len(assemble_thread_pool(triple)) > 1000
-
-
-def test_cgroup_quota_is_the_smallest_on_the_way_up(tmp_path: Path) -> None:
-    membership = tmp_path / "cgroup"
-    membership.write_text("0::/outer/inner\n")
-    inner = tmp_path / "fs" / "outer" / "inner"
-    inner.mkdir(parents=True)
-    (inner / "cpu.max").write_text("400000 100000\n")
-    (inner.parent / "cpu.max").write_text("150000 100000\n")
-    (tmp_path / "fs" / "cpu.max").write_text("max 100000\n")
-    assert _cgroup_quota(membership, tmp_path / "fs") == 1.5
-    assert _cgroup_quota(tmp_path / "absent", tmp_path / "fs") is None
-
-
-def test_cgroup_version_1_quota(tmp_path: Path) -> None:
-    membership = tmp_path / "cgroup"
-    membership.write_text("4:cpu,cpuacct:/box\n3:memory:/box\n")
-    box = tmp_path / "fs" / "cpu,cpuacct" / "box"
-    box.mkdir(parents=True)
-    (box / "cpu.cfs_quota_us").write_text("200000\n")
-    (box / "cpu.cfs_period_us").write_text("100000\n")
-    assert _cgroup_quota(membership, tmp_path / "fs") == 2.0
-    (box / "cpu.cfs_quota_us").write_text("-1\n")
-    assert _cgroup_quota(membership, tmp_path / "fs") is None
-
-
-def test_at_least_one_cpu_is_usable() -> None:
-    assert usable_cpus() >= 1
