@@ -1,9 +1,9 @@
 """Why a value is not known while compiling: the chain from it back to graph inputs."""
 
 from collections import deque
+from typing import Protocol
 
 from onnxla.errors import DynamicShapeError, Problem, SourceNode
-from onnxla.frontends.onnx.session import Session
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.structural import Constant, Iota
 
@@ -13,7 +13,18 @@ SPECIALISABLE_ELEMENTS = 4096
 _LONGEST_CHAIN = 12
 
 
-def sources_of(session: Session, instruction: Instruction) -> tuple[list[Instruction], list[Instruction]]:
+class Provenance(Protocol):
+    """What an import knows of where values come from."""
+
+    input_names: dict[Instruction, str]
+    """The graph inputs by parameter of the entry computation."""
+    origins: dict[Instruction, Instruction]
+    """Where a parameter of a body gets its value: an instruction of the computation around."""
+    varying: dict[Instruction, str]
+    """Parameters of loop bodies that change from one iteration to the next, and the words for it."""
+
+
+def sources_of(session: Provenance, instruction: Instruction) -> tuple[list[Instruction], list[Instruction]]:
     """The unknown values that `instruction` is computed from (graph inputs and loop variables), nearest
     first, and the path of instructions from the nearest one to `instruction`."""
     came_from: dict[Instruction, Instruction | None] = {instruction: None}
@@ -37,7 +48,7 @@ def sources_of(session: Session, instruction: Instruction) -> tuple[list[Instruc
     return sources, path
 
 
-def chain_text(session: Session, path: list[Instruction]) -> str:
+def chain_text(session: Provenance, path: list[Instruction]) -> str:
     """`k (input) -> /Cast -> /Concat`: the path by its source nodes, the middle of a long one left out."""
     words: list[str] = []
     for instruction in path:
@@ -53,7 +64,7 @@ def chain_text(session: Session, path: list[Instruction]) -> str:
     return " -> ".join(words)
 
 
-def blame(session: Session, instruction: Instruction, role: str, source: SourceNode) -> Problem:
+def blame(session: Provenance, instruction: Instruction, role: str, source: SourceNode) -> Problem:
     """The problem that `instruction`, which plays `role` at the node `source`, is not known while compiling."""
     sources, path = sources_of(session, instruction)
     names = tuple(session.input_names[s] for s in sources if s in session.input_names)

@@ -1,5 +1,7 @@
 """How a rule stops: it raises, the importer notes the problem, poisons the node's outputs and goes on."""
 
+from typing import NoReturn, Protocol
+
 from onnxla.errors import Problem
 
 
@@ -13,3 +15,13 @@ class ProblemFound(Exception):
 
 class Poisoned(Exception):
     """A node needs a value that failed to import; its root cause is noted already."""
+
+
+class Complaints(Protocol):
+    """A node that can say what is wrong with it: the node view of either frontend."""
+
+    def shape_error(self, cause: str, hint: str = "") -> NoReturn:
+        """Shapes or element types do not fit together."""
+
+    def unsupported(self, cause: str, hint: str = "") -> NoReturn:
+        """This case of the operation has no import rule."""

@@ -22,15 +22,22 @@ def cum_prod(node: NodeView, b: Builder) -> Instruction:
 
 
 def _cumulative(node: NodeView, b: Builder, opcode: str) -> Instruction:
-    """Half precision accumulates in f32. `exclusive` leaves out the element itself, `reverse` starts at the end."""
-    given = node.input(0)
+    x = node.input(0)
     (axis,) = node.constant_ints(1)
-    axis = normal_axis(node, axis, len(given.shape))
-    x, size, reverse = widen(b, given), given.shape[axis], bool(node.int("reverse", 0))
+    axis = normal_axis(node, axis, len(x.shape))
+    return running(b, opcode, x, axis, bool(node.int("exclusive", 0)), bool(node.int("reverse", 0)))
+
+
+def running(b: Builder, opcode: str, given: Instruction, axis: int, exclusive: bool, reverse: bool) -> Instruction:
+    """Each element combined with all before it. Half precision accumulates in f32.
+
+    `exclusive` leaves out the element itself, `reverse` starts at the end.
+    """
+    x, size = widen(b, given), given.shape[axis]
     if size == 0:
         return given
     identity = b.constant(identity_of(opcode, x.tensor_type.element))
-    if node.int("exclusive", 0):
+    if exclusive:
         x = _shifted(b, x, axis, identity, reverse)
     before, after = (0, size - 1) if reverse else (size - 1, 0)
     dimensions = [

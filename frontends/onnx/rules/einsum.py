@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnxla.frontends.onnx.node_view import NodeView
+from onnxla.frontends.onnx.problems import Complaints
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
@@ -26,9 +27,12 @@ class Term:
 
 @onnx_op("Einsum", since=12)
 def einsum(node: NodeView, b: Builder) -> Instruction:
+    return einsum_of(node, b, node.string("equation"), node.inputs())
+
+
+def einsum_of(node: Complaints, b: Builder, equation: str, operands: Sequence[Instruction]) -> Instruction:
     """numpy.einsum: the ellipsis broadcasts, and without `->` labels that occur once come out in order."""
-    operands = node.inputs()
-    inputs, output = _parse(node, node.string("equation"), [len(x.shape) for x in operands])
+    inputs, output = _parse(node, equation, [len(x.shape) for x in operands])
     terms = [_diagonal(node, b, Term(x, labels)) for x, labels in zip(operands, inputs, strict=True)]
     sizes = _sizes(node, terms)
     terms = [_without_unit_labels(b, term, sizes) for term in terms]
@@ -45,7 +49,7 @@ def einsum(node: NodeView, b: Builder) -> Instruction:
     return b.reshape(value, [sizes[label] for label in output])
 
 
-def _parse(node: NodeView, equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
+def _parse(node: Complaints, equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
     """The labels of each input and of the output. The ellipsis becomes the labels 0, 1, ... from its right end."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
@@ -75,7 +79,7 @@ def _ellipsis(count: int) -> Labels:
     return tuple(str(i) for i in reversed(range(count)))
 
 
-def _sizes(node: NodeView, terms: Sequence[Term]) -> dict[str, int]:
+def _sizes(node: Complaints, terms: Sequence[Term]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for term in terms:
         for label, size in zip(term.labels, term.value.shape, strict=True):
@@ -85,7 +89,7 @@ def _sizes(node: NodeView, terms: Sequence[Term]) -> dict[str, int]:
     return sizes
 
 
-def _diagonal(node: NodeView, b: Builder, term: Term) -> Term:
+def _diagonal(node: Complaints, b: Builder, term: Term) -> Term:
     """Each label once: where one repeats, everything off the diagonal is zeroed and summed away."""
     value, labels = term.value, term.labels
     while len(set(labels)) != len(labels):

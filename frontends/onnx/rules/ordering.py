@@ -3,6 +3,7 @@
 import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
+from onnxla.frontends.onnx.problems import Complaints
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.axes import dropped_shape, kept_shape, normal_axis
 from onnxla.frontends.onnx.rules.shape import slice_axis
@@ -27,7 +28,7 @@ def arg_extreme(node: NodeView, b: Builder) -> Instruction:
 
 
 def extreme_position(
-    node: NodeView, b: Builder, x: Instruction, axis: int, largest: bool, last: bool = False
+    node: Complaints, b: Builder, x: Instruction, axis: int, largest: bool, last: bool = False
 ) -> Instruction:
     """s32 positions without `axis`: one reduction over pairs (value, position)."""
     if x.shape[axis] == 0:
@@ -106,13 +107,13 @@ def _top_k(node: NodeView, b: Builder, k: int) -> list[Instruction]:
     if not 0 <= k <= x.shape[axis]:
         node.shape_error(f"k = {k} is out of range for dimension {axis} of size {x.shape[axis]}")
     element = x.tensor_type.element
-    comparator = _sort_order(element, largest=bool(node.int("largest", 1)))
+    comparator = sort_order(element, largest=bool(node.int("largest", 1)))
     ordered = b.sort([x, b.iota(TensorType(S32, x.shape), axis)], axis, comparator)
     values, positions = (slice_axis(b, b.get_tuple_element(ordered, i), axis, 0, k) for i in range(2))
     return [values, b.convert(positions, S64)]
 
 
-def _sort_order(element: ElementType, largest: bool) -> Computation:
+def sort_order(element: ElementType, largest: bool) -> Computation:
     b = Builder(f"{'descending' if largest else 'ascending'}_{element}")
     left, right, _, _ = (b.parameter(TensorType(type)) for type in (element, element, S32, S32))
     return b.build(_comes_first(b, left, right, largest))

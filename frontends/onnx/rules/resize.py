@@ -152,10 +152,10 @@ def _resize_axis(b: Builder, x: Instruction, d: int, axis: Axis, method: Method)
         taps = linear_taps(place, axis, method.antialias, method.exclude_outside)
     else:
         taps = cubic_taps(place, axis, method.cubic_a, method.antialias, method.exclude_outside)
-    return _weighted(b, x, d, taps)
+    return weighted(b, x, d, taps)
 
 
-def _weighted(b: Builder, x: Instruction, d: int, taps: Taps) -> Instruction:
+def weighted(b: Builder, x: Instruction, d: int, taps: Taps) -> Instruction:
     """Along axis `d`, the sum of the taps' picks times their weights."""
     element, count = x.tensor_type.element, taps.positions.shape[1]
     if count > MAX_UNROLLED_TAPS:

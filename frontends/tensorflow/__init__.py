@@ -1,0 +1,1 @@
+"""Exported TensorFlow graphs to HLO: frozen GraphDefs and SavedModels, read without TensorFlow."""

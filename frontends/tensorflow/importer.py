@@ -1,0 +1,208 @@
+"""`import_tensorflow`: a signature or a graph to an HLO module with static shapes, or all reasons why not.
+
+read (model_file) -> choose (signature) -> bind shapes -> walk (graph_importer) -> module
+
+A graph that assigns to variables is walked twice: first to see which, then with those as parameters.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from onnxla.config import CompileOptions, Limits
+from onnxla.errors import (
+    InternalError,
+    Problem,
+    ResourceLimitError,
+    ShapeError,
+    UnsupportedOpError,
+    raise_problems,
+)
+from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
+from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs
+from onnxla.frontends.tensorflow import rules
+from onnxla.frontends.tensorflow.graph_importer import GraphImporter
+from onnxla.frontends.tensorflow.loops import with_functional_loops
+from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow
+from onnxla.frontends.tensorflow.session import Session
+from onnxla.frontends.tensorflow.signature import Interface, Port, interface_of
+from onnxla.frontends.tensorflow.state import ModelState
+from onnxla.frontends.tensorflow.values import Value, describe
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction, Module
+from onnxla.hlo.types import Array, type_of
+
+rules.load()
+
+
+@dataclass(frozen=True)
+class ImportedTensorFlow:
+    """The module and its interface.
+
+    The parameters of the entry are `inputs`, then `state`; the elements of its root are `outputs`, then the new values
+    of `state`, in order.
+    """
+
+    module: Module
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    state: Mapping[str, Array]
+    """The variables that the graph assigns to, with the values they begin with."""
+
+
+@dataclass(frozen=True)
+class TensorFlowImportResult:
+    """What an import found: the model, or the problems."""
+
+    model: ImportedTensorFlow | None
+    problems: tuple[Problem, ...]
+
+
+def import_tensorflow(source: Any, **arguments: Any) -> ImportedTensorFlow:
+    """Import a SavedModel or GraphDef; the arguments are those of `try_import`.
+
+    Raises ModelFormatError for what is no valid model, InputError for names that there are not,
+    UnboundDimensionsError while dimensions have no size, and otherwise one CompileError with every problem.
+    """
+    result = try_import(read_tensorflow(source), **arguments)
+    raise_problems(result.problems)
+    assert result.model is not None
+    return result.model
+
+
+def try_import(
+    model: TensorFlowModel,
+    *,
+    signature: str | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    options: CompileOptions | None = None,
+    limits: Limits | None = None,
+) -> TensorFlowImportResult:
+    """Import a signature of a model (or a graph between `inputs` and `outputs`), returning the problems of nodes.
+
+    `shapes` gives whole input shapes, `dims` sizes of dimensions, which are called `INPUT.0`, `INPUT.1`, ...;
+    `constants` replaces inputs by values.
+    """
+    limits = limits or Limits()
+    if model.node_count > limits.nodes:
+        raise ResourceLimitError(f"the model has {model.node_count} nodes; the limit is {limits.nodes}")
+    interface = interface_of(model, signature, inputs, outputs)
+    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    specs = bind_inputs([p.spec for p in interface.inputs], shapes or {}, dims or {}, values, ())
+    mutable: tuple[str, ...] = ()
+    while True:
+        walk = _Walk(model, interface, specs, values, mutable, options or CompileOptions(), limits)
+        found = walk.run()
+        written = tuple(walk.state.written)
+        if set(written) <= set(mutable):
+            break
+        mutable = (*mutable, *(name for name in written if name not in mutable))
+    if walk.session.problems or found is None:
+        return TensorFlowImportResult(None, tuple(walk.session.problems))
+    return TensorFlowImportResult(found, ())
+
+
+class _Walk:
+    """One walk over the graph."""
+
+    def __init__(
+        self,
+        model: TensorFlowModel,
+        interface: Interface,
+        specs: Sequence[TensorSpec],
+        constants: Mapping[str, Array],
+        mutable: Sequence[str],
+        options: CompileOptions,
+        limits: Limits,
+    ) -> None:
+        self.session = Session(model, options, limits)
+        self._interface = interface
+        self._specs = specs
+        self._builder = Builder("main")
+        self._constants = constants
+        self._parameters = [self._parameter(spec) for spec in specs]
+        self.state = ModelState(model.variables, self._builder, mutable)
+        body = with_functional_loops(model.body, [p.edge.node for p in interface.outputs])
+        self._graph = GraphImporter(self.session, self._builder, body, self.state)
+
+    def run(self) -> ImportedTensorFlow | None:
+        """The imported model; None where there are problems."""
+        edges = {p.spec.name: p.edge for p in self._interface.inputs}
+        for name, value in self._constants.items():
+            self._bind_constant(edges[name].node, name, value)
+        for spec, parameter in zip(self._specs, self._parameters, strict=True):
+            if parameter is not None:
+                self._graph.bind(edges[spec.name].node, parameter)
+        if self.session.problems:
+            return None
+        try:
+            self._graph.run(p.edge.node for p in self._interface.outputs)
+        except RecursionError as error:
+            raise ResourceLimitError("functions are nested too deeply") from error
+        results = [self._output(p) for p in self._interface.outputs]
+        outputs = [(spec, value) for spec, value in filter(None, results)]
+        if self.session.problems:
+            return None
+        if len(outputs) != len(results):
+            raise InternalError("an output has no value and no problem was noted")
+        state = self.state
+        roots = [value for _, value in outputs] + [state.current[name] for name in state.parameters]
+        module = Module(self.session.model.name, self._builder.build(self._builder.tuple(*roots)))
+        self._check_state()
+        if self.session.problems:
+            return None
+        return ImportedTensorFlow(module, tuple(self._specs), tuple(s for s, _ in outputs), dict(state.initial))
+
+    def _parameter(self, spec: TensorSpec) -> Instruction | None:
+        """A parameter of the entry; a problem for an input that is no tensor of numbers."""
+        if spec.element is None:
+            strings = spec.onnx_type == "tensor(string)"
+            self.session.problems.append(
+                Problem(
+                    UnsupportedOpError,
+                    f"the input {spec.name} is {spec.onnx_type}; only tensors of numbers can be inputs",
+                    hint="feed the model what comes after the operations on strings" if strings else "",
+                )
+            )
+            return None
+        if spec.type.size > self.session.limits.elements:
+            raise ResourceLimitError(f"the input {spec} has more than {self.session.limits.elements} elements")
+        parameter = self._builder.parameter(spec.type, spec.name)
+        self.session.input_names[parameter] = spec.name
+        return parameter
+
+    def _bind_constant(self, node: str, name: str, value: Array) -> None:
+        spec = next(p.spec for p in self._interface.inputs if p.spec.name == name)
+        if spec.element is None or value.dtype != spec.element.dtype:
+            cause = f"the constant given for {name} is {value.dtype}; the model wants {spec.onnx_type}"
+            self.session.problems.append(Problem(ShapeError, cause))
+            return
+        self._graph.bind(node, self._builder.constant(value, name=name))
+
+    def _output(self, port: Port) -> tuple[TensorSpec, Instruction] | None:
+        """An output with its type; a problem where it cannot be one."""
+        try:
+            value: Value = self._graph.value(port.edge)
+        except (Poisoned, ProblemFound):
+            return None
+        if isinstance(value, Instruction):
+            element, shape = value.tensor_type.element, value.shape
+            return TensorSpec(port.spec.name, element, shape, f"tensor({element})"), value
+        cause = f"the output {port.spec.name} is a {describe(value)}; only tensors of numbers can be outputs"
+        self.session.problems.append(Problem(UnsupportedOpError, cause))
+        return None
+
+    def _check_state(self) -> None:
+        """A variable keeps its type from one run to the next."""
+        for name, value in self.state.initial.items():
+            now = self.state.current[name].tensor_type
+            if now != type_of(value):
+                cause = f"the variable {name} is {type_of(value)} and becomes {now}; its shape must not change"
+                self.session.problems.append(Problem(ShapeError, cause, self.state.current[name].source))

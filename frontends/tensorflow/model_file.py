@@ -1,0 +1,141 @@
+"""Read a model: a frozen GraphDef (`.pb`, `.pbtxt`) or a SavedModel's folder, with its variables left in the file."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+
+from onnxla.errors import InputError, ModelFormatError
+from onnxla.frontends.tensorflow.checkpoint import Checkpoint
+from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
+from onnxla.frontends.tensorflow.messages import GraphDef, SavedModel
+from onnxla.frontends.tensorflow.variables import Variables, find_variables
+
+_FILES = ("saved_model.pb", "saved_model.pbtxt")
+_GRAPH_FIELDS = ("node", "library", "versions", "version")
+_FIRST_TAG_OF_GRAPH = b"\x0a"
+_SERVE = "serve"
+
+
+@dataclass
+class TensorFlowModel:
+    """A parsed model. Importing it again for other shapes does not read it again."""
+
+    name: str
+    body: Body
+    functions: Mapping[str, Body]
+    signatures: Mapping[str, Any] = field(default_factory=dict)
+    """SignatureDef by name; empty for a GraphDef."""
+    variables: Variables = field(default_factory=lambda: Variables({}, None))
+    version: str = ""
+    """TensorFlow's version that wrote it, where the file says."""
+
+    @property
+    def node_count(self) -> int:
+        return len(self.body.nodes) + sum(len(f.nodes) for f in self.functions.values())
+
+
+def is_tensorflow(source: object) -> bool:
+    """Whether `source` is a SavedModel's folder or file, a GraphDef's file, or a GraphDef."""
+    if not isinstance(source, (str, os.PathLike)):
+        return isinstance(source, TensorFlowModel) or _is_graph_message(source)
+    path = Path(source)
+    if path.is_dir() or path.name in _FILES:
+        return True
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    if path.suffix == ".pb":
+        return head[:1] == _FIRST_TAG_OF_GRAPH
+    return path.suffix == ".pbtxt" and _first_field(head) in _GRAPH_FIELDS
+
+
+def read_tensorflow(source: Any) -> TensorFlowModel:
+    """The model in `source`. Raises ModelFormatError for what is not a GraphDef or a SavedModel."""
+    if isinstance(source, TensorFlowModel):
+        return source
+    if _is_graph_message(source):
+        return _model_of_graph("graph", _parsed(GraphDef, source.SerializeToString(), "the GraphDef"))
+    path = Path(source)
+    if path.name in _FILES:
+        path = path.parent
+    if path.is_dir():
+        return _read_saved_model(path)
+    return _model_of_graph(path.stem, _read(GraphDef, path))
+
+
+def require_signature(model: TensorFlowModel, name: str | None) -> str:
+    """The name of the signature meant: the one given, `serving_default`, or the only one. Raises InputError."""
+    public = [n for n in model.signatures if not n.startswith("__")]
+    if name is None:
+        if "serving_default" in public:
+            return "serving_default"
+        if len(public) == 1:
+            return public[0]
+        raise InputError(f"choose a signature of {model.name}: {', '.join(sorted(public)) or 'it has none'}")
+    if name not in model.signatures:
+        raise InputError(f"{model.name} has no signature {name!r}; it has {', '.join(sorted(public)) or 'none'}")
+    return name
+
+
+def _read_saved_model(folder: Path) -> TensorFlowModel:
+    file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    if file is None:
+        raise ModelFormatError(f"{folder.name} is no SavedModel: it has no {' or '.join(_FILES)}")
+    meta_graphs = _read(SavedModel, file).meta_graphs
+    chosen = [m for m in meta_graphs if _SERVE in m.meta_info_def.tags] or list(meta_graphs)
+    if not chosen:
+        raise ModelFormatError(f"{folder.name} has no graph")
+    meta_graph = chosen[0]
+    model = _model_of_graph(folder.resolve().name, meta_graph.graph_def)
+    model.signatures = dict(meta_graph.signature_def)
+    model.version = meta_graph.meta_info_def.tensorflow_version
+    prefix = folder / "variables" / "variables"
+    if prefix.with_name("variables.index").is_file():
+        model.variables = find_variables(meta_graph, model.body, model.functions, Checkpoint(prefix))
+    return model
+
+
+def _model_of_graph(name: str, graph: Any) -> TensorFlowModel:
+    functions: Sequence[Any] = graph.library.function
+    return TensorFlowModel(
+        name, body_of_graph(name, graph.node), {f.signature.name: body_of_function(f) for f in functions}
+    )
+
+
+def _read(message: Any, path: Path) -> Any:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelFormatError(f"{path} cannot be read: {error}") from error
+    if path.suffix != ".pbtxt":
+        return _parsed(message, data, path.name)
+    try:
+        return text_format.Parse(data.decode(), message(), allow_unknown_field=True)
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise ModelFormatError(f"{path.name} is no text of a {message.DESCRIPTOR.name}: {error}") from error
+
+
+def _parsed(message: Any, data: bytes, what: str) -> Any:
+    try:
+        return message.FromString(data)
+    except DecodeError as error:
+        raise ModelFormatError(f"{what} cannot be read as a {message.DESCRIPTOR.name}: {error}") from error
+
+
+def _is_graph_message(source: object) -> bool:
+    return getattr(getattr(source, "DESCRIPTOR", None), "full_name", "") == "tensorflow.GraphDef"
+
+
+def _first_field(head: bytes) -> str:
+    """The name of the first field of a protobuf text."""
+    text = re.sub(rb"#.*", b"", head)
+    match = re.match(rb"\s*(\w+)", text)
+    return match.group(1).decode() if match else ""

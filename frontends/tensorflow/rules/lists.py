@@ -1,0 +1,167 @@
+"""TensorList: lists of known length whose elements have one shape, as a tensor that stacks them.
+
+What recurrent networks and maps keep their steps in. An element's shape may become known only with the first write.
+"""
+
+from dataclasses import replace
+
+from onnxla.frontends.tensorflow.element_types import VARIANT
+from onnxla.frontends.tensorflow.node_view import NodeView
+from onnxla.frontends.tensorflow.registry import tf_op
+from onnxla.frontends.tensorflow.values import ListValue
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import S32, S64
+
+
+def _known_shape(node: NodeView, operand: int) -> tuple[int | None, ...] | None:
+    """An element shape operand: a vector with -1 for unknown sizes, or -1 alone for an unknown rank."""
+    value = node.constant(operand)
+    if value.ndim == 0:
+        return None
+    return tuple(None if n < 0 else int(n) for n in value)
+
+
+def empty_stack(b: Builder, value: ListValue, shape: tuple[int, ...]) -> Instruction:
+    return b.full((value.length, *shape), 0, value.element)
+
+
+def written_out(node: NodeView, b: Builder, value: ListValue) -> Instruction:
+    """The stack; zeros where nothing was written. A DynamicShapeError problem where the elements' shape is open."""
+    if value.stack is not None:
+        return value.stack
+    if value.shape is None or None in value.shape:
+        node.dynamic_shape("the shape of the list's elements is not known", "write to the list before it is read")
+    return empty_stack(b, value, tuple(n for n in value.shape if n is not None))
+
+
+def _list_of(node: NodeView, operand: int, length: int) -> ListValue:
+    if node.code("element_dtype") == VARIANT:
+        node.unsupported("a list of lists", "lists of tensors are supported")
+    shape = _known_shape(node, operand)
+    return ListValue(length, node.element("element_dtype"), None, shape)
+
+
+@tf_op("TensorListReserve")
+def reserve(node: NodeView, b: Builder) -> ListValue:
+    return _list_of(node, 0, node.constant_int(1))
+
+
+@tf_op("EmptyTensorList")
+def empty(node: NodeView, b: Builder) -> ListValue:
+    return _list_of(node, 0, 0)
+
+
+@tf_op("TensorListFromTensor")
+def from_tensor(node: NodeView, b: Builder) -> ListValue:
+    stack = node.input(0)
+    return ListValue(stack.shape[0], stack.tensor_type.element, stack)
+
+
+@tf_op("TensorListLength")
+def length(node: NodeView, b: Builder) -> Instruction:
+    return b.constant(node.tensor_list(0).length, S32)
+
+
+@tf_op("TensorListElementShape")
+def element_shape(node: NodeView, b: Builder) -> Instruction:
+    return b.constant(list(written_out(node, b, node.tensor_list(0)).shape[1:]), node.element("shape_type"))
+
+
+@tf_op("TensorListGetItem")
+def get_item(node: NodeView, b: Builder) -> Instruction:
+    value, place = node.tensor_list(0), node.input(1)
+    stack = value.stack
+    if stack is None:
+        shape = _known_shape(node, 2)
+        if shape is not None and None not in shape:
+            return b.full([n for n in shape if n is not None], 0, value.element)
+        stack = written_out(node, b, value)
+    if value.length == 0:
+        node.shape_error("an element of an empty list is read")
+    zero = b.constant(0, S64)
+    starts = [b.convert(b.reshape(place, ()), S64), *(zero for _ in stack.shape[1:])]
+    return b.reshape(b.dynamic_slice(stack, starts, (1, *stack.shape[1:])), stack.shape[1:])
+
+
+@tf_op("TensorListSetItem")
+def set_item(node: NodeView, b: Builder) -> ListValue:
+    value, place, item = node.tensor_list(0), node.input(1), node.input(2)
+    stack = empty_stack(b, value, item.shape) if value.stack is None else value.stack
+    if stack.shape[1:] != item.shape:
+        node.dynamic_shape(
+            f"an element of {item.tensor_type} in a list of {list(stack.shape[1:])}", "give all one shape"
+        )
+    zero = b.constant(0, S64)
+    starts = [b.convert(b.reshape(place, ()), S64), *(zero for _ in item.shape)]
+    update = b.reshape(item, (1, *item.shape))
+    return replace(value, stack=b.dynamic_update_slice(stack, update, starts))
+
+
+@tf_op("TensorListPushBack")
+def push_back(node: NodeView, b: Builder) -> ListValue:
+    """Where the length is known: in a loop it changes, which a loop that is written out allows."""
+    value, item = node.tensor_list(0), node.input(1)
+    one = b.reshape(item, (1, *item.shape))
+    stack = one if value.length == 0 else b.concatenate([written_out(node, b, value), one], 0)
+    return ListValue(value.length + 1, value.element, stack)
+
+
+@tf_op("TensorListPopBack", outputs=("output_handle", "tensor"))
+def pop_back(node: NodeView, b: Builder) -> list[ListValue | Instruction]:
+    value = node.tensor_list(0)
+    if value.length == 0:
+        node.shape_error("an element of an empty list is read")
+    stack, last = written_out(node, b, value), value.length - 1
+    rest = [0] * (len(stack.shape) - 1)
+    item = b.slice(stack, [last, *rest], stack.shape)
+    kept = b.slice(stack, [0, *rest], [last, *stack.shape[1:]])
+    return [ListValue(last, value.element, kept), b.reshape(item, stack.shape[1:])]
+
+
+@tf_op("TensorListStack")
+def stack(node: NodeView, b: Builder) -> Instruction:
+    value = node.tensor_list(0)
+    if value.stack is None and (value.shape is None or None in value.shape):
+        shape = _known_shape(node, 1)
+        value = replace(value, shape=shape if shape is not None else value.shape)
+    return written_out(node, b, value)
+
+
+@tf_op("TensorListConcatV2", "TensorListConcat", outputs=("tensor", "lengths"))
+def concat(node: NodeView, b: Builder) -> list[Instruction]:
+    """The elements end to end along their first dimension."""
+    whole = written_out(node, b, node.tensor_list(0))
+    if len(whole.shape) < 2:
+        node.shape_error("elements without dimensions cannot be joined")
+    count, each = whole.shape[:2]
+    return [b.reshape(whole, (count * each, *whole.shape[2:])), b.constant([each] * count, S64)]
+
+
+@tf_op("TensorListSplit")
+def split(node: NodeView, b: Builder) -> ListValue:
+    x, lengths = node.input(0), set(node.constant_ints(2))
+    if len(lengths) != 1:
+        node.dynamic_shape("the parts differ in length", "make all parts as long")
+    each = lengths.pop()
+    whole = b.reshape(x, (x.shape[0] // each, each, *x.shape[1:]))
+    return ListValue(whole.shape[0], x.tensor_type.element, whole)
+
+
+@tf_op("TensorListGather")
+def gather(node: NodeView, b: Builder) -> Instruction:
+    return b.take(written_out(node, b, node.tensor_list(0)), node.input(1), 0)
+
+
+@tf_op("TensorListResize")
+def resize(node: NodeView, b: Builder) -> ListValue:
+    value, wanted = node.tensor_list(0), node.constant_int(1)
+    if value.stack is None:
+        return replace(value, length=wanted)
+    own, rank = value.length, len(value.stack.shape)
+    rest = [0] * (rank - 1)
+    if wanted <= own:
+        kept = b.slice(value.stack, [0] * rank, [wanted, *value.stack.shape[1:]])
+    else:
+        kept = b.pad(value.stack, b.constant(0, value.element), [0] * rank, [wanted - own, *rest])
+    return replace(value, length=wanted, stack=kept)

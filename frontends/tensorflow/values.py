@@ -1,0 +1,57 @@
+"""What a value of a TensorFlow graph can be while it is imported.
+
+Tensors are HLO instructions. Strings exist only as constants, handles only as names, and lists of tensors only with a
+known length: as one tensor whose first dimension counts the elements.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from onnxla.frontends.onnx.values import StringConstant
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import ElementType
+
+__all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "Value", "describe"]
+
+
+@dataclass(frozen=True)
+class Handle:
+    """The resource of a variable."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"variable {self.name}"
+
+
+@dataclass(frozen=True)
+class ListValue:
+    """A TensorList: `stack` holds its elements, or nothing has been written to it and their shape is open."""
+
+    length: int
+    element: ElementType
+    stack: Instruction | None
+    shape: tuple[int | None, ...] | None = None
+    """What is known of the elements' shape while there is no stack."""
+
+    def __str__(self) -> str:
+        shape = "..." if self.stack is None else ",".join(map(str, self.stack.shape[1:]))
+        return f"list of {self.length} {self.element}[{shape}]"
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """What has no value: an iterator, a table, the output of an operation that gives none."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+Value: TypeAlias = Instruction | StringConstant | Handle | ListValue | Nothing
+
+
+def describe(value: Value) -> str:
+    """The type in words, for messages."""
+    return str(value.type).split("{")[0] if isinstance(value, Instruction) else str(value)
