@@ -48,6 +48,17 @@ class Region:
         return sum(k.seconds for k in self.ours) - sum(k.seconds for k in self.theirs)
 
 
+def with_names(path: Path, folder: Path) -> Path:
+    """The model, or a copy in `folder` whose nodes all have names: onnxruntime's profile knows nothing else of them."""
+    model = onnx.load(path, load_external_data=False)
+    if all(node.name for node in model.graph.node):
+        return path
+    for node in model.graph.node:
+        node.name = node.name or f"{node.op_type} {node.output[0]}"
+    onnx.save(model, folder / "named.onnx")
+    return folder / "named.onnx"
+
+
 class Graph:
     """The model's nodes: who makes which value."""
 
@@ -55,7 +66,7 @@ class Graph:
         graph = onnx.load(path, load_external_data=False).graph
         self.nodes = list(graph.node)
         self.maker = {output: node for node in self.nodes for output in node.output if output}
-        self.names = {id(node): node.name or node.output[0] for node in self.nodes}
+        self.names = {id(node): node.name for node in self.nodes}
         self.readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
         for node in self.nodes:
             for value in node.input:
@@ -106,25 +117,44 @@ def middle_mean(times: Array) -> Array:
 
 def our_kernels(model: CompiledModel, steps: Sequence[Step], seconds: Array) -> list[Kernel]:
     """A kernel for each instruction; its nodes are those of the instructions fused in it."""
-    inside: dict[str, set[str]] = defaultdict(set)
-    within = ""
-    for line in model.hlo("optimized_hlo").splitlines():
-        if line.endswith("{") and line.startswith(("%", "ENTRY")):
-            within = line.split()[0]
-        name = re.match(r"\s+(?:ROOT )?%(\S+) = ", line)
-        node = re.search(r'op_name="([^"]*)"', line)
-        if name and node and " parameter(" not in line and " constant(" not in line:
-            called = re.search(r"calls=(%\S+?),", line)
-            inside[name[1] if within == "ENTRY" else within] |= {node[1]} | (inside[called[1]] if called else set())
+    inside = nodes_inside(model.hlo("optimized_hlo"))
     kernels: dict[str, Kernel] = {}
     for step, time in zip(steps, seconds, strict=True):
-        kernel = kernels.setdefault(
-            step.name, Kernel(step.name, 0.0, inside[step.name] or {step.source.split(" (")[0]})
-        )
+        source = step.source.rsplit(" (", 1)[0]
+        nodes = inside.get((_base(step.name), source), set()) | {source}
+        kernel = kernels.setdefault(step.name, Kernel(step.name, 0.0, set(nodes)))
         kernel.seconds += time
         kernel.flops += step.flops
         kernel.bytes += step.bytes
     return list(kernels.values())
+
+
+def nodes_inside(text: str) -> dict[tuple[str, str], set[str]]:
+    """The nodes in each instruction of the entry, fused ones included, by its name without number and its own node.
+
+    The plan and the text number instructions of one name in different orders.
+    """
+    fused: dict[str, set[str]] = defaultdict(set)
+    inside: dict[tuple[str, str], set[str]] = defaultdict(set)
+    within = ""
+    for line in text.splitlines():
+        if line.endswith("{") and line.startswith(("%", "ENTRY")):
+            within = line.split()[0]
+        name = re.match(r"\s+(?:ROOT )?%(\S+) = ", line)
+        node = re.search(r'op_name="([^"]*)"', line)
+        if not name or not node or " parameter(" in line or " constant(" in line:
+            continue
+        called = re.search(r"calls=(%\S+?),", line)
+        nodes = {node[1]} | (fused[called[1]] if called else set())
+        if within == "ENTRY":
+            inside[_base(name[1]), node[1]] |= nodes
+        else:
+            fused[within] |= nodes
+    return inside
+
+
+def _base(name: str) -> str:
+    return re.sub(r"\.\d+$", "", name)
 
 
 def their_kernels(graph: Graph, optimised: Path, seconds: Mapping[str, float]) -> list[Kernel]:
@@ -153,7 +183,7 @@ def their_kernels(graph: Graph, optimised: Path, seconds: Mapping[str, float]) -
 def regions(ours: Sequence[Kernel], theirs: Sequence[Kernel], pairs: Sequence[tuple[Kernel, Kernel]]) -> list[Region]:
     """The smallest groups that share no node and part no pair.
 
-    A node that several kernels of one side compute counts for the first.
+    A node that several kernels of one side compute counts for the last: those before prepare.
     """
     owners: list[dict[str, int]] = []
     kernels = [*ours, *theirs]
@@ -166,7 +196,7 @@ def regions(ours: Sequence[Kernel], theirs: Sequence[Kernel], pairs: Sequence[tu
 
     for numbers in (range(len(ours)), range(len(ours), len(kernels))):
         owner: dict[str, int] = {}
-        for k in numbers:
+        for k in reversed(numbers):
             new = [n for n in kernels[k].nodes if n not in owner]
             owner.update(dict.fromkeys(new, k))
             if not new and kernels[k].nodes:  # all of it is counted elsewhere
@@ -187,11 +217,12 @@ def measure(path: Path, arguments: argparse.Namespace) -> list[Region]:
     """Profile both in turns."""
     import onnxruntime
 
-    wanted = request(path, arguments.shape, arguments.dim, None, None, threads=arguments.threads)
-    model = wanted.load()
     given = read_inputs(arguments.input)
-    feeds = feeds_for(model.get_inputs(), model.get_outputs(), given, 0, wanted.single_dims).arrays
     with tempfile.TemporaryDirectory() as folder:
+        path = with_names(path, Path(folder))
+        wanted = request(path, arguments.shape, arguments.dim, None, None, threads=arguments.threads)
+        model = wanted.load()
+        feeds = feeds_for(model.get_inputs(), model.get_outputs(), given, 0, wanted.single_dims).arrays
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = arguments.threads
         options.log_severity_level = 4
