@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from onnxla.codegen.kernels import elementwise, movement, sums
+from onnxla.codegen.kernels import bounded, elementwise, movement, sums
 from onnxla.codegen.kernels.value import Rule
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import Op
 
-RULES: Mapping[type[Op], Rule] = {**movement.RULES, **sums.RULES}
+RULES: Mapping[type[Op], Rule] = {**movement.RULES, **sums.RULES, **bounded.RULES}
 
 
 def can_emit(instruction: Instruction) -> bool:

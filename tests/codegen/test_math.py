@@ -159,3 +159,40 @@ def test_a_nan_of_any_payload_stays_nan(opcode: str) -> None:
     x = np.array([0x7F800001, 0x7FC00001, 0xFFC12345, 0x7FFFFFFF] * 5, np.uint32).view(np.float32)
     (ours,) = compiled(lambda b, name, v: b.binary(name, v, v) if name == "power" else b.unary(name, v), [opcode], [x])
     assert np.isnan(ours).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_exponential_of_a_row_less_its_maximum(dtype: type) -> None:
+    """Within 1 ulp; 0 below the smallest normal number. NaN, whatever its payload, and infinities take their row."""
+    tiny = np.finfo(dtype).tiny
+    deep = -np.log(tiny) + 3
+    x: Array = np.linspace(-deep, 0, 37 * 40, dtype=dtype).reshape(40, 37)
+    x[5:, 36] = 0
+    x[1, 5], x[2, 6], x[3, :] = -np.inf, np.inf, -np.inf
+    # a NaN of payload 1
+    x[4, :1] = np.array([0x7F800001], np.uint32).view(dtype) if dtype is np.float32 else np.array([np.nan], dtype)
+
+    def build(b: Builder, opcode: str, v: Instruction) -> Instruction:
+        largest = b.reduce_by("maximum", v, [1])
+        shifted = b.exponential(b.subtract(v, b.broadcast(largest, v.shape, [0])))
+        return b.multiply(shifted, b.broadcast(b.reduce_by("minimum", b.full_like(v, 1), [1]), v.shape, [0]))
+
+    (ours,) = compiled(build, [""], [x])
+    with np.errstate(invalid="ignore"):
+        exact = np.exp((x - x.max(1, keepdims=True)).astype(np.longdouble))
+    assert (ours[exact < tiny] == 0).all() and (ours[exact >= tiny] > 0).all()
+    kept = exact >= tiny
+    check("exponential", 1, ours[kept], exact[kept], x[kept])
+    assert np.array_equal(np.isnan(ours), np.isnan(exact))
+
+
+def test_a_maximum_that_belongs_to_other_rows_bounds_nothing() -> None:
+    """In a square, x[i, j] - max(x[j]) may be of any size."""
+    x = np.array([[0, 60], [95, -10]], np.float32)
+
+    def build(b: Builder, opcode: str, v: Instruction) -> Instruction:
+        return b.exponential(b.subtract(v, b.broadcast(b.reduce_by("maximum", v, [1]), v.shape, [1])))
+
+    (ours,) = compiled(build, [""], [x])
+    exact = np.exp((x - x.max(1)[None, :]).astype(np.longdouble))
+    np.testing.assert_allclose(ours, exact.astype(np.float32), rtol=1e-6)

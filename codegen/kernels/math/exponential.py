@@ -42,8 +42,18 @@ def exponential_of_negative(b: KernelBuilder, x: Value) -> Value:
     return b.bitcast(b.add(b.bitcast(mantissa, integer), b.binary("shl", n, b.const(bits, integer))), x.element)
 
 
+def exponential_up_to_one(b: KernelBuilder, x: Value) -> Value:
+    """e**x for x <= 0 within 1 ulp; 0 where that is below the smallest normal number. NaN stays NaN."""
+    low = -87.3 if x.element is F32 else -708.3
+    mantissa, n = _exponential(b, x)
+    integer, bits, _ = integer_of(x.element)
+    scaled = b.add(b.bitcast(mantissa, integer), b.binary("shl", n, b.const(bits, integer)))
+    nothing = b.max(number(b, 0.0, x), x)  # or NaN
+    return b.select(b.compare("GE", x, number(b, low, x)), b.bitcast(scaled, x.element), nothing)
+
+
 def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
-    """r, e**r - 1 - r and n with x = n * log(2) + r and |r| < 0.35."""
+    """r, (e**r - 1 - r) / r**2 and n with x = n * log(2) + r and |r| < 0.35."""
     single = x.element is F32
     whole, n = nearest_integer(b, x, LOG2_E)
     first, second = (LN2_HIGH_F32, LN2_LOW_F32) if single else (LN2_HIGH, LN2_LOW)
@@ -53,13 +63,14 @@ def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
         c = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
     else:
         c = [1.0 / math.factorial(k) for k in range(13, 1, -1)]
-    return r, b.mul(polynomial(b, r, c), b.mul(r, r)), n
+    return r, polynomial(b, r, c), n
 
 
 def _exponential(b: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """m and n with e**x = m * 2**n and m near 1."""
     r, tail, n = _reduced(b, x)
-    return b.add(b.add(tail, r), number(b, 1.0, x)), n
+    one = number(b, 1.0, x)
+    return b.fma(b.fma(tail, r, one), r, one), n
 
 
 def exponential_minus_one(b: KernelBuilder, x: Value, halvings: int = 0) -> Value:
@@ -68,6 +79,7 @@ def exponential_minus_one(b: KernelBuilder, x: Value, halvings: int = 0) -> Valu
     low, high = (-18.0, 89.5) if x.element is F32 else (-40.0, 710.5)
     inside = b.min(number(b, high, x), b.max(number(b, low, x), x))
     r, tail, n = _reduced(b, inside)
+    tail = b.mul(tail, b.mul(r, r))
     kept = b.min(n, b.const(64, integer))
     inverse = b.binary("shl", b.sub(b.const(bias, integer), kept), b.const(bits, integer))
     missing = b.sub(number(b, 1.0, x), b.bitcast(inverse, x.element))
@@ -134,7 +146,9 @@ def log_plus_one(b: KernelBuilder, x: Value) -> Value:
 
 def logistic(b: KernelBuilder, x: Value) -> Value:
     """1 / (1 + e**-x) within 3 ulp, without overflow on either side."""
-    small = exponential(b, b.unary("neg", b.unary("abs", x)))
+    size = b.unary("neg", b.unary("abs", x))
+    mantissa, n = _exponential(b, b.max(number(b, -104.0 if x.element is F32 else -746.0, x), size))
+    small = b.select(b.compare("NE", x, x), x, assemble(b, mantissa, n, overflows=False))
     one = number(b, 1.0, x)
     top = b.select(b.compare("LT", x, number(b, 0.0, x)), small, one)
     return b.div(top, b.add(small, one))

@@ -5,6 +5,7 @@ twice the precision (Dekker 1971). Products and sums of the kernel IR may be con
 rounding, which would spoil the errors computed here, so pairs add with `fma(x, 1, y)`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 from onnxla.codegen.kernels.builder import KernelBuilder
@@ -32,26 +33,22 @@ def polynomial(b: KernelBuilder, x: Value, coefficients: Sequence[float]) -> Val
     return total
 
 
-def assemble(b: KernelBuilder, m: Value, n: Value) -> Value:
-    """m * 2**n for m in [1/2, 2) and an integer n, rounded once, with infinity above and subnormals below.
+def assemble(b: KernelBuilder, m: Value, n: Value, overflows: bool = True) -> Value:
+    """m * 2**n for m in [1/2, 2) and an integer n, rounded once, with infinity above (unless it never overflows) and
+    subnormals below.
 
     Done on the bits: a product that underflows would cost a hundred times as much, and the exponential of
     a masked score always does.
     """
-    integer, fraction, _ = integer_of(m.element)
-    one = b.const(1, integer)
-    bits = b.bitcast(m, integer)
-    moved = b.add(bits, b.binary("shl", n, b.const(fraction, integer)))
-    infinite = b.bitcast(b.const(float("inf"), m.element), integer)
-    normal = b.min(moved, infinite)
-    # below the normal range the mantissa, its leading one written out, moves right by what the exponent lacks
-    lacking = b.sub(one, b.binary("shr", moved, b.const(fraction, integer)))
-    shift = b.max(b.min(lacking, b.const(fraction + 2, integer)), one)
-    leading = b.const(1 << fraction, integer)
-    mantissa = b.or_(b.and_(bits, b.const((1 << fraction) - 1, integer)), leading)
-    half = b.binary("shl", one, b.sub(shift, one))
-    subnormal = b.binary("shr", b.add(mantissa, half), shift)
-    return b.bitcast(b.select(b.compare("LT", moved, leading), subnormal, normal), m.element)
+    integer, fraction, bias = integer_of(m.element)
+    bits = fraction + bias - 1  # the smallest subnormal number is 2**-bits
+    moved = b.add(b.bitcast(m, integer), b.binary("shl", n, b.const(fraction, integer)))
+    normal = b.min(moved, b.bitcast(number(b, math.inf, m), integer)) if overflows else moved
+    # below the normal range the result is m * 2**(n + bits) rounded to an integer, which adding 2**fraction does
+    units = b.bitcast(b.add(moved, b.const(bits << fraction, integer)), m.element)
+    shifter = number(b, 2.0**fraction, m)
+    subnormal = b.sub(b.bitcast(b.add(units, shifter), integer), b.bitcast(shifter, integer))
+    return b.bitcast(b.select(b.compare("LT", moved, b.const(1 << fraction, integer)), subnormal, normal), m.element)
 
 
 def scale_by_power_of_two(b: KernelBuilder, x: Value, n: Value) -> Value:

@@ -126,7 +126,8 @@ def _softmax(b: Builder, scores: Instruction, sink: Instruction | None) -> Instr
     total = b.reduce_by("add", exponentials, [3])
     if spread_sink is not None:
         total = b.add(total, b.exponential(b.subtract(spread_sink, largest)))
-    return b.divide(exponentials, b.broadcast(total, scores.shape, rows))
+    share = b.divide(b.full_like(total, 1), total)  # one division for each row; the total is 1 or more
+    return b.multiply(exponentials, b.broadcast(share, scores.shape, rows))
 
 
 def heads_first(b: Builder, x: Instruction, heads: int) -> Instruction:

@@ -33,10 +33,10 @@ def log_softmax(node: NodeView, b: Builder) -> Instruction:
 
 
 def softmax_over(b: Builder, x: Instruction, dimensions: Sequence[int]) -> Instruction:
-    """exp(x - max) / sum(exp(x - max)) over `dimensions`."""
+    """exp(x - max) / sum(exp(x - max)) over `dimensions`: one division for each sum, which is 1 or more."""
     exponentials = b.exponential(_minus_largest(b, x, dimensions))
     total = b.reduce_by("add", exponentials, dimensions)
-    return b.divide(exponentials, spread_over(b, total, x, dimensions))
+    return b.multiply(exponentials, spread_over(b, b.divide(b.full_like(total, 1), total), x, dimensions))
 
 
 def _minus_largest(b: Builder, x: Instruction, dimensions: Sequence[int]) -> Instruction:
