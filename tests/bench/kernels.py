@@ -94,7 +94,7 @@ class Graph:
 
         Pairs of kernels that are of one make: such a node, split, is in both.
         """
-        owner = {name: kernel for kernel in reversed(kernels) for name in kernel.nodes}
+        owner = {name: kernel for kernel in kernels for name in kernel.nodes}
         pairs = []
         for node in reversed(self.nodes):
             name = self.names[id(node)]
