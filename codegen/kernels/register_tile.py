@@ -107,8 +107,8 @@ def pack_panels(right: NumpyArray, width: int, dtype: DType, group: int = 1) -> 
 
 def group_of(left: ElementType, right: ElementType, result: ElementType, target: Target) -> int:
     """How many products one instruction of the target adds up, exactly: 4 bytes, 2 halves of 16 bits, or 1."""
-    if not {left, right} <= {U8, S8} or result is not S32 or not target.is_x86:
-        return 1
+    if not {left, right} <= {U8, S8, S16} or result is not S32 or not target.is_x86:
+        return 1  # sums of pairs of 16 bits wrap as sums of 32 bits do
     in_bytes = (left, right) == (U8, S8) and (target.has("avx512vnni") or target.has("avxvnni"))
     return 4 if in_bytes else 2
 

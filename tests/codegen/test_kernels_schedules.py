@@ -8,7 +8,7 @@ import pytest
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window
-from onnxla.hlo.types import BF16, F16, F32, F64, S8, S32, Array, ElementType, TensorType
+from onnxla.hlo.types import BF16, F16, F32, F64, S8, S16, S32, Array, ElementType, TensorType
 from tests.codegen.kernel_runner import problems
 from tests.hlo.case import Case, random
 
@@ -80,6 +80,14 @@ def dot_cases() -> Iterator[Case]:
         (random(S8, (19, 70)), random(S8, (70, 35))),
         0,
     )
+    least = np.full((70, 35), -(1 << 15), np.int16)  # its squares add up beyond s32, and wrap
+    for wide in (random(S16, (70, 35)), least):
+        yield Case(
+            "s16 into s32",
+            lambda b, p, w=wide: b.dot(p, b.constant(w), [1], [0], element=S32),
+            (np.concatenate([random(S16, (18, 70)), least[:, :1].T]),),
+            0,
+        )
 
 
 def convolution_cases() -> Iterator[Case]:
@@ -98,6 +106,15 @@ def convolution_cases() -> Iterator[Case]:
             p, b.constant(k), v, ConvolutionDimensions.nchw(2), g
         )
         yield Case(name, build, (x,), 128)
+    narrow = random(S16, (24, 10, 3, 3), "s16")
+    yield Case(
+        "s16 into s32",
+        lambda b, p, k=narrow, v=windows["3x3 same"][0]: b.convolution(
+            p, b.constant(k), v, ConvolutionDimensions.nchw(2), element=S32
+        ),
+        (random(S16, (1, 10, 9, 14)),),
+        0,
+    )
     for channels, multiplier in ((16, 1), (24, 1), (7, 1), (8, 2)):
         window = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
         x, w = random(F32, (1, channels, 9, 14)), random(F32, (channels * multiplier, 1, 3, 3), channels)
