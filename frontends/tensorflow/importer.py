@@ -2,7 +2,7 @@
 
 read (model_file) -> choose (signature) -> bind shapes -> walk (graph_importer) -> module
 
-A graph that assigns to variables is walked twice: first to see which, then with those as parameters.
+Variables that the graph assigns to (effects) become parameters and results; others are weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from onnxla.frontends.tensorflow.loops import with_functional_loops
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow
 from onnxla.frontends.tensorflow.session import Session
 from onnxla.frontends.tensorflow.signature import Interface, Port, interface_of
-from onnxla.frontends.tensorflow.state import ModelState
+from onnxla.frontends.tensorflow.state import ModelState, initial_values
 from onnxla.frontends.tensorflow.values import Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
@@ -96,14 +96,9 @@ def try_import(
     interface = interface_of(model, signature, inputs, outputs)
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     specs = bind_inputs([p.spec for p in interface.inputs], shapes or {}, dims or {}, values, ())
-    mutable: tuple[str, ...] = ()
-    while True:
-        walk = _Walk(model, interface, specs, values, mutable, options or CompileOptions(), limits)
-        found = walk.run()
-        written = tuple(walk.state.written)
-        if set(written) <= set(mutable):
-            break
-        mutable = (*mutable, *(name for name in written if name not in mutable))
+    mutable = initial_values(model, interface)
+    walk = _Walk(model, interface, specs, values, mutable, options or CompileOptions(), limits)
+    found = walk.run()
     if walk.session.problems or found is None:
         return TensorFlowImportResult(None, tuple(walk.session.problems))
     return TensorFlowImportResult(found, ())
@@ -118,7 +113,7 @@ class _Walk:
         interface: Interface,
         specs: Sequence[TensorSpec],
         constants: Mapping[str, Array],
-        mutable: Sequence[str],
+        mutable: Mapping[str, Array],
         options: CompileOptions,
         limits: Limits,
     ) -> None:
@@ -128,9 +123,10 @@ class _Walk:
         self._builder = Builder("main")
         self._constants = constants
         self._parameters = [self._parameter(spec) for spec in specs]
-        self.state = ModelState(model.variables, self._builder, mutable)
+        self._mutable = mutable
+        self._state = ModelState(model.variables, self._builder, mutable)
         body = with_functional_loops(model.body, [p.edge.node for p in interface.outputs])
-        self._graph = GraphImporter(self.session, self._builder, body, self.state)
+        self._graph = GraphImporter(self.session, self._builder, body, self._state)
 
     def run(self) -> ImportedTensorFlow | None:
         """The imported model; None where there are problems."""
@@ -152,13 +148,15 @@ class _Walk:
             return None
         if len(outputs) != len(results):
             raise InternalError("an output has no value and no problem was noted")
-        state = self.state
-        roots = [value for _, value in outputs] + [state.current[name] for name in state.parameters]
+        unforeseen = set(self._state.written) - set(self._mutable)
+        if unforeseen:
+            raise InternalError(f"variables are assigned to that were not foreseen: {', '.join(sorted(unforeseen))}")
+        roots = [value for _, value in outputs] + [self._state.current[name] for name in self._mutable]
         module = Module(self.session.model.name, self._builder.build(self._builder.tuple(*roots)))
         self._check_state()
         if self.session.problems:
             return None
-        return ImportedTensorFlow(module, tuple(self._specs), tuple(s for s, _ in outputs), dict(state.initial))
+        return ImportedTensorFlow(module, tuple(self._specs), tuple(s for s, _ in outputs), self._mutable)
 
     def _parameter(self, spec: TensorSpec) -> Instruction | None:
         """A parameter of the entry; a problem for an input that is no tensor of numbers."""
@@ -201,8 +199,8 @@ class _Walk:
 
     def _check_state(self) -> None:
         """A variable keeps its type from one run to the next."""
-        for name, value in self.state.initial.items():
-            now = self.state.current[name].tensor_type
+        for name, value in self._mutable.items():
+            now = self._state.current[name].tensor_type
             if now != type_of(value):
                 cause = f"the variable {name} is {type_of(value)} and becomes {now}; its shape must not change"
-                self.session.problems.append(Problem(ShapeError, cause, self.state.current[name].source))
+                self.session.problems.append(Problem(ShapeError, cause, self._state.current[name].source))

@@ -5,13 +5,16 @@ loop's body it is a stand-in, so that what is read and written there can be hand
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Mapping
 
 import numpy as np
 
 from onnxla.errors import DynamicShapeError, Problem, UnsupportedOpError
 from onnxla.frontends.onnx.problems import ProblemFound
+from onnxla.frontends.tensorflow.effects import assigned_variables
 from onnxla.frontends.tensorflow.element_types import element_of_code
+from onnxla.frontends.tensorflow.model_file import TensorFlowModel
+from onnxla.frontends.tensorflow.signature import Interface
 from onnxla.frontends.tensorflow.variables import Variable, Variables
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
@@ -44,18 +47,15 @@ class State(ABC):
 
 
 class ModelState(State):
-    """The variables of the whole model; those in `mutable` are parameters of the entry."""
+    """The variables of the whole model; those it assigns to are parameters of the entry."""
 
-    def __init__(self, variables: Variables, builder: Builder, mutable: Collection[str]) -> None:
+    def __init__(self, variables: Variables, builder: Builder, mutable: Mapping[str, Array]) -> None:
+        """`mutable` has the values that those variables begin with."""
         super().__init__()
         self._variables = variables
         self._builder = builder
-        self.initial: dict[str, Array] = {}
-        """The values that the mutable variables begin with."""
-        self.parameters: dict[str, Instruction] = {}
-        for name in mutable:
-            self.initial[name] = value = initial_value(variables, name)
-            self.current[name] = self.parameters[name] = builder.parameter(type_of(value), name)
+        for name, value in mutable.items():
+            self.current[name] = builder.parameter(type_of(value), name)
 
     def _first(self, name: str) -> Instruction:
         value = self._variables.value(name)
@@ -83,10 +83,16 @@ class InnerState(State):
         return self.stand_ins[name]
 
 
-def initial_value(variables: Variables, name: str) -> Array:
+def initial_values(model: TensorFlowModel, interface: Interface) -> dict[str, Array]:
+    """The variables that the graph between the ports assigns to, with the values that they begin with."""
+    names = assigned_variables(model, model.body, [p.edge.node for p in interface.outputs])
+    return {name: _initial_value(model.variables, name) for name in names}
+
+
+def _initial_value(variables: Variables, name: str) -> Array:
     """The value from the checkpoint, or zeros for a variable that the graph assigns before it reads.
 
-    Raises ProblemFound where its shape is open.
+    Raises DynamicShapeError where its shape is open.
     """
     value = variables.value(name)
     if value is not None:
@@ -94,7 +100,8 @@ def initial_value(variables: Variables, name: str) -> Array:
     variable = variables.get(name)
     if variable is None or not _is_static(variable):
         cause = f"the variable {name} has no value, and no static shape"
-        raise ProblemFound(Problem(DynamicShapeError, cause, None, (), "save the model with its variables initialised"))
+        hint = "save the model with its variables initialised"
+        raise DynamicShapeError([Problem(DynamicShapeError, cause, hint=hint)])
     shape = tuple(n for n in variable.shape or () if n is not None)
     return np.zeros(shape, element_of_code(variable.code).dtype)
 

@@ -23,13 +23,14 @@ from onnxla.runtime.device import (
 )
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.program import Array, Program
+from onnxla.runtime.state import ModelState
 
 
 class DeviceExecutable(Executable):
     """A program for a GPU. Without a `device` it takes the first NVIDIA GPU, when it first runs."""
 
-    def __init__(self, program: Program, device: Device | None = None) -> None:
-        super().__init__(program)
+    def __init__(self, program: Program, device: Device | None = None, state: ModelState | None = None) -> None:
+        super().__init__(program, state)
         self._device = device
         self._session: _Session | None = None
         self._running = threading.Lock()
@@ -37,16 +38,8 @@ class DeviceExecutable(Executable):
     def link(self) -> None:
         """Nothing: a program may be loaded, read and saved where there is no GPU; `run` needs one."""
 
-    def run(
-        self,
-        values: Sequence[Any],
-        threads: int,
-        out: Sequence[Array | None] | None = None,
-        profile: Array | None = None,
-    ) -> list[Array]:
-        """As `Executable.run`; `threads` says nothing to a GPU. Raises DeviceError where there is none that fits."""
-        inputs = self._checked_inputs(values)
-        outputs = self._targets([None] * len(self.program.outputs) if out is None else out, inputs)
+    def _call(self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int, profile: Array | None) -> None:
+        """`threads` says nothing to a GPU. Raises DeviceError where there is none that fits."""
         with self._running:
             if self._session is None:
                 if self._device is None:
@@ -55,12 +48,6 @@ class DeviceExecutable(Executable):
                     self._device = CudaDevice()
                 self._session = _Session(self.program, self._device, np.asarray(self._weights))
             self._session.run(inputs, outputs, profile)
-        if out is None:
-            return outputs
-        for given, written in zip(out, outputs, strict=True):
-            if given is not None and given is not written:
-                given[...] = written
-        return [written if given is None else given for given, written in zip(out, outputs, strict=True)]
 
     def release_memory(self) -> None:
         """Give all memory on the device back; the next run uploads the weights again."""
@@ -78,8 +65,8 @@ class _Session:
         code, self.steps = read_objects(program.objects)
         self.kernels: Mapping[str, Any] = device.load(code)
         self.sizes = {
-            **{("input", k): s.bytes for k, s in enumerate(program.inputs)},
-            **{("output", k): s.bytes for k, s in enumerate(program.outputs)},
+            **{("input", k): s.bytes for k, s in enumerate((*program.inputs, *program.state))},
+            **{("output", k): s.bytes for k, s in enumerate((*program.outputs, *program.state))},
             ("weights", 0): weights.nbytes,
             ("arena", 0): program.arena_bytes,
         }

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from onnxla.errors import ArtifactError, InputError, ResourceLimitError
+from onnxla.runtime.arrays import native_array
 from onnxla.runtime.buffers import aligned_bytes, as_aligned
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.machine import check_machine
 from onnxla.runtime.program import Array, Program, TensorSignature
+from onnxla.runtime.state import ModelState
 from onnxla.runtime.thread_pool import PARALLEL_FOR, thread_pool
 
 _ENTRY = "onnxla_run"
@@ -44,10 +46,15 @@ class _Frame:
 class Executable:
     """A program and its code in this process, linked at the first run (or `link()`)."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, state: ModelState | None = None) -> None:
+        """`state` holds the variables that the program changes. Raises ArtifactError where it holds others."""
         if program.arena_bytes < 0:
             raise ArtifactError(f"impossible arena of {program.arena_bytes} bytes")
+        if program.state and (state is None or not set(program.state) <= set(state.signatures())):
+            raise ArtifactError(f"the program's state does not fit the model's: {', '.join(map(str, program.state))}")
         self.program = program
+        self._state = state if program.state else None
+        self._state_names = [s.name for s in program.state]
         self._entry: Any = None
         self._linking = threading.Lock()
         self._weights = as_aligned(program.weights)
@@ -77,8 +84,8 @@ class Executable:
         """Run on `values`, one for each input, and return one array for each output.
 
         `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and
-        after each step. Raises InputError that lists everything wrong with `values` and `out`; then nothing has run.
-        Raises ResourceLimitError without memory for the outputs.
+        after each step; such a run leaves the state as it was. Raises InputError that lists everything wrong with
+        `values` and `out`; then nothing has run. Raises ResourceLimitError without memory for the outputs.
         """
         if self._entry is None:
             self.link()
@@ -91,6 +98,23 @@ class Executable:
             )
         except MemoryError as error:
             raise ResourceLimitError(f"no memory for the outputs: {error}") from error
+        if self._state is None:
+            self._call(inputs, outputs, threads, profile)
+        else:
+            self._state.step(
+                self._state_names,
+                lambda before, after: self._call([*inputs, *before], [*outputs, *after], threads, profile),
+                keep=profile is not None,
+            )
+        if out is None:
+            return outputs
+        for given, written in zip(out, outputs, strict=True):
+            if given is not None and given is not written:
+                given[...] = written
+        return [written if given is None else given for given, written in zip(out, outputs, strict=True)]
+
+    def _call(self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int, profile: Array | None) -> None:
+        """Run the native code on arrays that fit: the inputs and the state, the outputs and the new state."""
         try:
             frame = self._frames.pop()
         except IndexError:
@@ -103,12 +127,6 @@ class Executable:
         frame.context.profile = None if profile is None else profile.ctypes.data
         self._entry(frame.inputs, frame.outputs, self._weights_address, frame.arena_address, frame.context_address)
         self._frames.append(frame)
-        if out is None:
-            return outputs
-        for given, written in zip(out, outputs, strict=True):
-            if given is not None and given is not written:
-                given[...] = written
-        return [written if given is None else given for given, written in zip(out, outputs, strict=True)]
 
     def fits(self, values: Sequence[Any]) -> bool:
         """Whether `values` are numpy arrays of exactly the types that this program takes, all inputs of the model."""
@@ -167,28 +185,6 @@ class Executable:
             taken.append(target)
             targets.append(target)
         return targets
-
-
-def native_array(value: Any, name: str, dtype: np.dtype[Any]) -> Array:
-    """`value` as a dense array of `dtype`, in this machine's byte order; `name` is for the message.
-
-    Arrays must have the dtype already; Python numbers and lists are converted where nothing but precision is lost;
-    objects with `__dlpack__` are taken without a copy where they are dense. Raises InputError.
-    """
-    try:
-        if isinstance(value, (bool, int, float, complex, list, tuple)):
-            array = np.asarray(value)
-            if np.can_cast(array.dtype, dtype, "same_kind"):
-                return np.array(value, dtype)
-        elif not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
-            array = np.from_dlpack(value)
-        else:
-            array = np.asarray(value)
-    except Exception as error:
-        raise InputError(f"{name}: {type(value).__name__} is not an array: {error}") from error
-    if array.dtype.newbyteorder("=") != dtype:
-        raise InputError(f"{name}: dtype {array.dtype}, the model takes {dtype}")
-    return np.require(array, dtype, ["C", "A"])
 
 
 def _unfit_target(given: Any, signature: TensorSignature) -> list[str]:

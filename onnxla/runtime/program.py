@@ -146,6 +146,8 @@ class Program:
     cpu: str
     features: tuple[str, ...]
     """CPU features without which the code must not run."""
+    state: tuple[TensorSignature, ...] = ()
+    """The variables that it changes: the native code takes them after the inputs, and gives them after the outputs."""
     constants: Mapping[str, Array] = field(default_factory=dict)
     """Values of inputs of the model that this program was made for; they are no inputs of it."""
     intermediate_bytes: int = 0
