@@ -1,5 +1,6 @@
 """How far two arrays are apart, and whether that is near enough."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,11 +47,13 @@ def compare(name: str, ours: Array, theirs: Array, rtol: float | None = None, at
 
     The tolerances are those of the element type where they are not given.
     """
+    if ours.dtype.kind in "OSU" and theirs.dtype.kind in "OSU":
+        return _compare_strings(name, ours, theirs)
     default = _tolerance(ours.dtype)
     rtol, atol = default[0] if rtol is None else rtol, default[1] if atol is None else atol
-    kind = f"{ours.dtype}[{','.join(map(str, ours.shape))}]"
+    kind = _kind(ours)
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-        cause = f"{kind} against {theirs.dtype}[{','.join(map(str, theirs.shape))}]"
+        cause = f"{kind} against {_kind(theirs)}"
         nan = float("nan")
         return Comparison(name, kind, False, cause, nan, nan, nan, nan, rtol, atol)
     a, b = _wide(ours), _wide(theirs)
@@ -75,6 +78,36 @@ def compare(name: str, ours: Array, theirs: Array, rtol: float | None = None, at
         rtol,
         atol,
     )
+
+
+def compare_all(
+    ours: Mapping[str, Array], theirs: Mapping[str, Array], rtol: float | None = None, atol: float | None = None
+) -> list[Comparison]:
+    """Compare arrays by name; one that only one side has does not agree."""
+    found = [compare(name, ours[name], theirs[name], rtol, atol) for name in ours if name in theirs]
+    for mine, others, whose in ((ours, theirs, "onnxla"), (theirs, ours, "the other side")):
+        found += [_different(n, mine[n], f"only {whose} gives it") for n in mine if n not in others]
+    return found
+
+
+def _different(name: str, array: Array, cause: str) -> Comparison:
+    nan = float("nan")
+    return Comparison(name, _kind(array), False, cause, nan, nan, nan, nan, 0.0, 0.0)
+
+
+def _kind(array: Array) -> str:
+    element = "string" if array.dtype.kind in "OSU" else str(array.dtype)
+    return f"{element}[{','.join(map(str, array.shape))}]"
+
+
+def _compare_strings(name: str, ours: Array, theirs: Array) -> Comparison:
+    a, b = ours.astype(str), theirs.astype(str)
+    if a.shape != b.shape:
+        return _different(name, a, f"{_kind(a)} against {_kind(b)}")
+    wrong = int(np.count_nonzero(a != b))
+    if wrong:
+        return _different(name, a, _where_it_differs(a == b, a, b, wrong))
+    return Comparison(name, _kind(a), True, "", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def _tolerance(dtype: np.dtype[Any]) -> tuple[float, float]:

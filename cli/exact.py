@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxla.cli.models import Request
+from onnxla.cli.parts import flat_outputs
 from onnxla.config import Limits
+from onnxla.frontends.onnx.signature import signature_of
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Module
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.parser import parse_module, zero_weights
 from onnxla.hlo.printer import print_module
 from onnxla.runtime.program import Array
+from onnxla.runtime.results import assembled
 from onnxla.sources import OnnxSource
 
 _FLOAT = re.compile(r"\b(?:f32|f16|bf16)\[")
@@ -45,7 +48,9 @@ def exact_outputs(wanted: Request, feeds: Mapping[str, Array]) -> dict[str, Arra
         for t, p in zip(imported.inputs, module.entry.parameters, strict=True)
     ]
     results = module.entry.evaluate(*arguments)
-    return {t.name: np.asarray(value) for t, value in zip(imported.outputs, results, strict=True)}
+    names = [spec.name for spec in signature_of(wanted.onnx).outputs]
+    values = [assembled(r, results) for r in imported.results] if imported.results else results
+    return flat_outputs(dict(zip(names, values, strict=True)))
 
 
 def widened(module: Module) -> Module:

@@ -11,6 +11,7 @@ from onnxla.cli import arguments
 from onnxla.cli.feeds import feeds_for, read_inputs, write_outputs
 from onnxla.cli.models import request
 from onnxla.cli.output import duration, print_json, say
+from onnxla.cli.parts import flat_outputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="An .npz file that receives the outputs.")]
 WithProfile = Annotated[bool, typer.Option("--profile", help="Print the time of each step.")]
@@ -38,13 +39,14 @@ def run(
     start = time.perf_counter()
     results = compiled.run(None, feeds.arrays)
     seconds = time.perf_counter() - start
-    outputs = dict(zip((t.name for t in compiled.get_outputs()), results, strict=True))
+    values = dict(zip((t.name for t in compiled.get_outputs()), results, strict=True))
+    outputs = flat_outputs(values)
     if output is not None:
         write_outputs(output, outputs)
     steps = compiled.profile(feeds.arrays) if profile else None
     if as_json:
         rows = None if steps is None else [{"seconds": row.seconds, **vars(row.step)} for row in steps.rows]
-        print_json({"seconds": seconds, "random": feeds.random, "outputs": outputs, "profile": rows})
+        print_json({"seconds": seconds, "random": feeds.random, "outputs": values, "profile": rows})
         return
     if feeds.random:
         say(f"random inputs (seed {seed}): {', '.join(feeds.random)}", style="dim")

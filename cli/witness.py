@@ -34,12 +34,14 @@ class Witness:
             raise InputError(f"onnxruntime {self.version} cannot load the model: {error}") from error
         self.output_names: list[str] = [o.name for o in self._session.get_outputs()]
 
-    def run(self, feeds: Mapping[str, Array], names: Sequence[str] | None = None) -> dict[str, Array]:
-        """The outputs by name. Raises InputError where onnxruntime fails."""
+    def run(self, feeds: Mapping[str, Array], names: Sequence[str] | None = None) -> dict[str, Any]:
+        """The outputs by name: arrays, or lists, dicts and None. Raises InputError where onnxruntime fails."""
         names = list(self.output_names if names is None else names)
+        types = {o.name: o.type for o in self._session.get_outputs()}
+        structured = any(dtype_of_onnx_type(types[name]) is None for name in names)
         try:
-            if any(_is_text(array) for array in feeds.values()):
-                results = [np.asarray(value) for value in self._session.run(names, _native(feeds))]
+            if structured or any(_is_text(array) for array in feeds.values()):
+                results = self._session.run(names, _native(feeds))
             else:
                 values = {name: _ort_value(array) for name, array in feeds.items()}
                 results = [_array(value) for value in self._session.run_with_ort_values(names, values)]

@@ -20,7 +20,7 @@ from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
 from onnxla.runtime.program import Program, TensorSignature
 from onnxla.runtime.report import CompileReport
-from onnxla.runtime.signature import ModelTensor, model_tensor
+from onnxla.runtime.signature import ModelTensor, model_tensor, result_tensors
 from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
 from onnxla.version import __version__
 
@@ -73,7 +73,9 @@ def compile(
     fixed = _single_sizes(dims or {})
     signature = source.signature(fixed, shapes or {})
     if len(programs) == 1:
-        signature = replace(signature, inputs=_tensors(programs[0].inputs), outputs=_tensors(programs[0].outputs))
+        signature = replace(
+            signature, inputs=_tensors(programs[0].inputs), outputs=result_tensors(programs[0], signature.outputs)
+        )
     return CompiledModel(
         signature,
         programs,

@@ -16,7 +16,7 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType
 from onnxla.api import compile
 from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, read_model
-from onnxla.frontends.onnx.plain_interface import PlainModel, is_plain, plain_feeds, plain_model, structure
+from onnxla.frontends.onnx.plain_interface import is_plain, plain_feeds, plain_model, structure
 from onnxla.frontends.onnx.signature import signature_of
 from onnxla.runtime.model import CompiledModel
 
@@ -24,12 +24,12 @@ _TARGETS = {DeviceType.CPU: "cpu", DeviceType.CUDA: "gpu"}
 
 
 class StructuredRep(BackendRep):
-    """A model with sequences, optionals or strings at its edges; compiled at a run, for their structure."""
+    """A model with sequences, optionals or strings as inputs; compiled at a run, for their structure."""
 
     def __init__(self, model: ModelProto, options: Mapping[str, Any]) -> None:
         self._model = model
         self._options = options
-        self._made: dict[Any, tuple[PlainModel, CompiledModel | None]] = {}
+        self._made: dict[Any, CompiledModel] = {}
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """As `CompiledRep.run`; a sequence is a list, an empty optional None, strings are arrays of `str` objects."""
@@ -37,14 +37,8 @@ class StructuredRep(BackendRep):
         feeds = feeds_of(names, inputs)
         key = tuple((name, structure(value)) for name, value in feeds.items())
         if key not in self._made:
-            plain = plain_model(self._model, feeds)
-            self._made[key] = plain, compile(plain.model, **self._options) if plain.model.graph.output else None
-        plain, compiled = self._made[key]
-        if compiled is None:
-            return plain.results({})
-        outputs = [tensor.name for tensor in compiled.get_outputs()]
-        arrays = compiled.run(outputs, plain_feeds(self._model, feeds))
-        return plain.results(dict(zip(outputs, arrays, strict=True)))
+            self._made[key] = compile(plain_model(self._model, feeds), **self._options)
+        return tuple(self._made[key].run(None, plain_feeds(self._model, feeds)))
 
 
 class CompiledRep(BackendRep):

@@ -25,7 +25,7 @@ from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
 from onnxla.passes.pipelines import optimize
-from onnxla.runtime.artifact import FORMAT_VERSION
+from onnxla.runtime.artifact import FORMAT_VERSION, constant_data
 from onnxla.runtime.cache import CacheKey, CompileCache
 from onnxla.runtime.digest import digest_of_all
 from onnxla.runtime.program import GPU_TRIPLE, Program, Step
@@ -86,9 +86,9 @@ class Compiler:
         return CacheKey(
             {
                 "model": digest_of_all([text, fingerprint(imported.module)]),
-                "signature": "; ".join(map(str, (*imported.inputs, "->", *imported.outputs))),
+                "signature": "; ".join(map(str, (*imported.inputs, "->", *imported.outputs, *imported.results))),
                 "constants": digest_of_all(
-                    part for name, value in sorted(imported.constants.items()) for part in (name, value.tobytes())
+                    part for name, value in sorted(imported.constants.items()) for part in (name, *constant_data(value))
                 ),
                 "options": str(self.options.code_key()),
                 "target": str(self.target),
@@ -117,6 +117,7 @@ class Compiler:
         return Program(
             inputs=imported.inputs,
             outputs=imported.outputs,
+            results=imported.results,
             objects=made.objects,
             thread_pool=made.thread_pool,
             weights=made.weights,

@@ -1,5 +1,6 @@
 """What can be compiled: an ONNX model or an HLO module, behind one small interface for the compiler."""
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,29 @@ from onnxla.errors import CompileError, HloError, InputError, UnboundDimensionsE
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.signature import TensorSpec, signature_of
+from onnxla.frontends.onnx.values import (
+    ChosenStrings,
+    MapsValue,
+    OptionalValue,
+    SequenceValue,
+    StringConstant,
+    Value,
+)
 from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.ops.structural import Tuple
 from onnxla.hlo.parser import parse_module, weights_from
 from onnxla.hlo.printer import long_constants, print_module
 from onnxla.hlo.types import Array, TensorType
 from onnxla.runtime.program import TensorSignature, onnx_type
+from onnxla.runtime.results import (
+    ChosenTextResult,
+    MapsResult,
+    NothingResult,
+    Result,
+    SequenceResult,
+    TensorResult,
+    TextResult,
+)
 from onnxla.runtime.signature import Dimension, ModelSignature, ModelTensor, model_tensor
 
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
@@ -30,6 +48,8 @@ class Imported:
     outputs: tuple[TensorSignature, ...]
     constants: Mapping[str, Array]
     """Values of inputs that the module was made for."""
+    results: tuple[Result, ...] = ()
+    """How the model's outputs are made of `outputs`; empty where they are the same."""
 
 
 class Source(ABC):
@@ -93,7 +113,8 @@ class OnnxSource(Source):
                 continue
             inputs = tuple(_tensor_signature(s.name, s.type) for s in found.inputs)
             outputs = tuple(_tensor_signature(s.name, s.type) for s in found.outputs)
-            return Imported(found.module, inputs, outputs, constants)
+            results = () if _are_tensors(found.results) else _results(found.results)
+            return Imported(found.module, inputs, outputs, constants, results)
 
 
 class HloSource(Source):
@@ -144,6 +165,32 @@ def _hlo_signatures(instructions: Sequence[Instruction], kind: str) -> tuple[Ten
         if not isinstance(i.type, TensorType):
             raise HloError(f"an {kind} of the module is {i.type}; inputs and outputs must be tensors")
     return tuple(_tensor_signature(n, i.tensor_type) for n, i in zip(names, instructions, strict=True))
+
+
+def _are_tensors(values: Sequence[Value]) -> bool:
+    return all(isinstance(value, Instruction) for value in values)
+
+
+def _results(values: Sequence[Value]) -> tuple[Result, ...]:
+    """Values as the runtime puts them together, the tensors in them numbered from left to right."""
+    numbers = itertools.count()
+
+    def result(value: Value) -> Result:
+        match value:
+            case StringConstant(array):
+                return TextResult(array.shape, tuple(map(str, array.reshape(-1))))
+            case ChosenStrings(table=table):
+                return ChosenTextResult(next(numbers), table)
+            case MapsValue(keys=keys):
+                return MapsResult(next(numbers), keys)
+            case SequenceValue(elements):
+                return SequenceResult(tuple(map(result, elements)))
+            case OptionalValue(inside):
+                return NothingResult() if inside is None else result(inside)
+            case _:
+                return TensorResult(next(numbers))
+
+    return tuple(map(result, values))
 
 
 def _tensor_signature(name: str, type: TensorType) -> TensorSignature:

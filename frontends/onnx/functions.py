@@ -10,7 +10,14 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
 from onnxla.frontends.onnx.element_types import code_of_element
 from onnxla.frontends.onnx.registry import normal_domain
-from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value
+from onnxla.frontends.onnx.values import (
+    ChosenStrings,
+    MapsValue,
+    OptionalValue,
+    SequenceValue,
+    StringConstant,
+    Value,
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,10 @@ def _type_proto(value: Value | None) -> TypeProto:
         return TypeProto()
     if isinstance(value, StringConstant):
         return helper.make_tensor_type_proto(onnx.TensorProto.STRING, value.array.shape)
+    if isinstance(value, ChosenStrings):
+        return helper.make_tensor_type_proto(onnx.TensorProto.STRING, value.places.shape)
+    if isinstance(value, MapsValue):
+        return TypeProto()
     if isinstance(value, SequenceValue):
         inner = _type_proto(value.elements[0]) if value.elements else TypeProto()
         return helper.make_sequence_type_proto(inner)

@@ -26,8 +26,9 @@ from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
 from onnxla.frontends.onnx.session import Session
+from onnxla.frontends.onnx.string_movement import moves_strings, places_and_table, strings_at
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
-from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value, describe
+from onnxla.frontends.onnx.values import StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
@@ -183,10 +184,15 @@ class GraphImporter:
             if call is None:
                 raise ProblemFound(Problem(UnsupportedOpError, str(error), view.source, view.details())) from None
             return self._call(view, call, inputs)
+        if moves_strings(node.op_type, inputs):
+            places, table = places_and_table(self.builder, inputs[0])
+            moved = rule(NodeView(node, view.source, [places, *inputs[1:]], attributes, self), self.builder)
+            tensors = [moved] if isinstance(moved, Instruction) else moved
+            return [strings_at(t, table, self.known_value) for t in tensors]  # type: ignore[arg-type,union-attr]
         return rule(view, self.builder)
 
     def _results(self, view: NodeView, result: RuleResult) -> Sequence[Binding]:
-        single = isinstance(result, (Instruction, SequenceValue, OptionalValue, StringConstant))
+        single = isinstance(result, Value)
         results: Sequence[Value | None] = [result] if single else list(result)  # type: ignore[list-item,arg-type]
         for i in range(view.output_count):
             if view.has_output(i) and (i >= len(results) or results[i] is None):

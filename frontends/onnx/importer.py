@@ -24,11 +24,11 @@ from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.session import Session
-from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs, signature_of
+from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs, signature_of, tensor_spec
 from onnxla.frontends.onnx.structure import check_structure
-from onnxla.frontends.onnx.values import SequenceValue, Value, describe
+from onnxla.frontends.onnx.values import Value, describe, tensors_of
 from onnxla.hlo.builder import Builder
-from onnxla.hlo.module import Computation, Instruction, Module
+from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.types import Array
 
 rules.load()
@@ -41,6 +41,8 @@ class ImportedModel:
     module: Module
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    results: tuple[Value, ...]
+    """What each output of the model is. The tensors in them, from left to right, are `outputs`."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +95,18 @@ def try_import(
     if walked is None:
         return ImportResult(None, tuple(session.problems))
     graph, inputs = walked
-    outputs = _outputs(graph, session, signature_of(model).outputs)
+    results = _results(graph, session, signature_of(model).outputs)
     if session.problems:
         return ImportResult(None, tuple(session.problems))
-    builder = graph.builder
-    computation = builder.build(builder.tuple(*(value for _, value in outputs)))
-    return ImportResult(_imported(model, computation, inputs, outputs), ())
-
-
-def output_values(model: OnnxModel, constants: Mapping[str, npt.ArrayLike]) -> list[Value]:
-    """What each output of a model of static shapes is: a tensor, or a sequence, optional or strings known by now.
-
-    Raises one CompileError with every problem of the model.
-    """
-    session = Session(model, CompileOptions(), Limits())
-    walked = _walk(model, session, {}, {}, constants)
-    raise_problems(session.problems)
-    assert walked is not None
-    return walked[0].outputs(o.name for o in model.proto.graph.output)
+    outputs = [leaf for spec, value in results for leaf in tensors_of(value, spec.name)]
+    entry = graph.builder.build(graph.builder.tuple(*(tensor for _, tensor in outputs)))
+    imported = ImportedModel(
+        Module(model.proto.graph.name or model.name, entry),
+        tuple(inputs),
+        tuple(tensor_spec(name, tensor.tensor_type) for name, tensor in outputs),
+        tuple(value for _, value in results),
+    )
+    return ImportResult(imported, ())
 
 
 def _walk(
@@ -189,36 +185,29 @@ def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session
         graph.values[spec.name] = parameter
 
 
-def _outputs(
-    graph: GraphImporter, session: Session, declared: Sequence[TensorSpec]
-) -> list[tuple[TensorSpec, Instruction]]:
-    """The outputs of the main graph with their types; what cannot be an output is noted as a problem."""
-    found: list[tuple[TensorSpec, Instruction]] = []
+def _results(graph: GraphImporter, session: Session, declared: Sequence[TensorSpec]) -> list[tuple[TensorSpec, Value]]:
+    """What the outputs of the main graph are. An output that is not of the declared type is noted as a problem."""
+    found: list[tuple[TensorSpec, Value]] = []
     poisoned = False
     for spec in declared:
         value = graph.values.get(spec.name)
         if value is None or isinstance(value, Poison):
             poisoned = True
-        elif isinstance(value, Instruction):
-            element, shape = value.tensor_type.element, value.shape
-            if spec.element is not None and spec.element is not element:
-                cause = f"the output {spec.name} is declared {spec.element} and computed as {element}"
-                session.problems.append(Problem(ShapeError, cause, value.source))
-            found.append((TensorSpec(spec.name, element, shape, spec.onnx_type), value))
-        else:
-            kind = "sequence" if isinstance(value, SequenceValue) else describe(value)
-            cause = f"the output {spec.name} is a {kind}; only tensors of numbers can be outputs"
-            session.problems.append(Problem(UnsupportedOpError, cause))
+            continue
+        if not _is_of_type(value, spec):
+            kind = value.tensor_type.element if isinstance(value, Instruction) else f"a {describe(value)}"
+            cause = f"the output {spec.name} is declared {spec.element or spec.onnx_type} and computed as {kind}"
+            session.problems.append(
+                Problem(ShapeError, cause, value.source if isinstance(value, Instruction) else None)
+            )
+        found.append((spec, value))
     if poisoned and not session.problems:
         raise InternalError("an output has no value and no problem was noted")
     return found
 
 
-def _imported(
-    model: OnnxModel,
-    entry: Computation,
-    inputs: Sequence[TensorSpec],
-    outputs: Sequence[tuple[TensorSpec, Instruction]],
-) -> ImportedModel:
-    module = Module(model.proto.graph.name or model.name, entry)
-    return ImportedModel(module, tuple(inputs), tuple(spec for spec, _ in outputs))
+def _is_of_type(value: Value, spec: TensorSpec) -> bool:
+    """Whether an output may be `value`. Models may leave the type out, or write an element's for an optional's."""
+    if isinstance(value, Instruction):
+        return spec.element in (None, value.tensor_type.element) and not spec.onnx_type.startswith("seq(")
+    return spec.element is None

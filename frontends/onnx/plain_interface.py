@@ -1,53 +1,26 @@
-"""A model whose inputs and outputs are all tensors of numbers, made from one with sequences, optionals and strings.
+"""A model whose inputs are all tensors of numbers, made from one with sequences, optionals and strings.
 
-Code is made for tensors. Where an input or output is a sequence or an optional, its structure (how many elements,
-whether there is one) becomes part of the model: each element is an input or output of its own, and nodes at the edges
-of the graph put them together and take them apart. Strings become constants.
+Code is made for tensors. Where an input is a sequence or an optional, its structure (how many elements, whether there
+is one) becomes part of the model: each element is an input of its own, and nodes at the edge of the graph put them
+together. Strings become constants.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
-from onnxla.errors import CompileError, InputError
-from onnxla.frontends.onnx.importer import output_values
+from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.frontends.onnx.signature import onnx_type_name, signature_of
-from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value
-from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """An output of the plain model."""
-
-    name: str
-
-
-Tree: TypeAlias = "Leaf | Array | list[Tree] | None"
-"""An output of the model: a tensor, strings, a sequence, or an empty optional."""
-
-
-@dataclass(frozen=True)
-class PlainModel:
-    """The model for inputs of one structure."""
-
-    model: ModelProto
-    outputs: tuple[Tree, ...]
-
-    def results(self, arrays: Mapping[str, Array]) -> tuple[Any, ...]:
-        """The outputs as the original model gives them, from those of the plain one by name."""
-        return tuple(_filled(tree, arrays) for tree in self.outputs)
-
-
 def is_plain(model: ModelProto) -> bool:
-    """Whether all inputs and outputs are tensors of numbers already."""
-    signature = signature_of(read_model(model))
-    return all(spec.element is not None for spec in (*signature.inputs, *signature.outputs))
+    """Whether all inputs are tensors of numbers already."""
+    return all(spec.element is not None for spec in signature_of(read_model(model)).inputs)
 
 
 def structure(value: Any) -> Any:
@@ -66,11 +39,8 @@ def plain_feeds(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Array]
     return {n: array for name, value in feeds.items() for n, array in _arrays(name, types[name], value)}
 
 
-def plain_model(model: ModelProto, feeds: Mapping[str, Any]) -> PlainModel:
-    """The plain model for inputs of the structure of `feeds`.
-
-    Raises InputError for inputs that do not fit, CompileError with every problem of the model.
-    """
+def plain_model(model: ModelProto, feeds: Mapping[str, Any]) -> ModelProto:
+    """The plain model for inputs of the structure of `feeds`. Raises InputError for inputs that do not fit."""
     edges = _Edges()
     for info in model.graph.input:
         if info.name in feeds:
@@ -81,24 +51,7 @@ def plain_model(model: ModelProto, feeds: Mapping[str, Any]) -> PlainModel:
     _refill(inner.graph, "input", [*edges.inputs, *rest])
     _refill(inner.graph, "node", [*edges.nodes, *model.graph.node])
     inner.graph.initializer.extend(edges.strings)
-    values = _output_values(inner, plain_feeds(model, feeds))
-    trees = tuple(edges.take_out(o.name, v) for o, v in zip(model.graph.output, values, strict=True))
-    inner.graph.node.extend(edges.endings)
-    _refill(inner.graph, "output", edges.outputs)
-    return PlainModel(inner, trees)
-
-
-def _output_values(model: ModelProto, arrays: Mapping[str, Array]) -> Sequence[Value]:
-    """As `output_values`, with the arrays known that decide structures and shapes."""
-    constants: dict[str, Array] = {}
-    while True:
-        try:
-            return output_values(read_model(model), constants)
-        except CompileError as error:
-            needed = error.needs_constants
-            if not needed or not set(needed) <= arrays.keys() or set(needed) <= constants.keys():
-                raise
-            constants |= {name: arrays[name] for name in needed}
+    return inner
 
 
 def _refill(graph: GraphProto, name: str, items: Sequence[Any]) -> None:
@@ -128,21 +81,13 @@ def _element(name: str, i: int) -> str:
     return f"{name}[{i}]"
 
 
-def _filled(tree: Tree, arrays: Mapping[str, Array]) -> Any:
-    if isinstance(tree, Leaf):
-        return arrays[tree.name]
-    return [_filled(t, arrays) for t in tree] if isinstance(tree, list) else tree
-
-
 @dataclass
 class _Edges:
-    """What stands at the edges of the graph."""
+    """What stands at the edge of the graph."""
 
     inputs: list[ValueInfoProto] = field(default_factory=list)
     strings: list[Any] = field(default_factory=list)
     nodes: list[NodeProto] = field(default_factory=list)
-    outputs: list[ValueInfoProto] = field(default_factory=list)
-    endings: list[NodeProto] = field(default_factory=list)
 
     def bring_in(self, info: ValueInfoProto, value: Any) -> None:
         """The input `info`, of this value, from inputs of tensors."""
@@ -172,25 +117,3 @@ class _Edges:
                 self.inputs.append(helper.make_tensor_value_info(name, code, array.shape))
         else:
             raise InputError(f"{name} is {onnx_type_name(type)}; got {value!r:.80}")
-
-    def take_out(self, name: str, value: Value) -> Tree:
-        """The value called `name` as outputs of tensors."""
-        if isinstance(value, StringConstant):
-            return value.array
-        if isinstance(value, OptionalValue):
-            if value.value is None:
-                return None
-            self.endings.append(helper.make_node("OptionalGetElement", [name], [f"{name}!"]))
-            return self.take_out(f"{name}!", value.value)
-        if isinstance(value, SequenceValue):
-            return [self._take_element(name, i, element) for i, element in enumerate(value.elements)]
-        assert isinstance(value, Instruction)
-        self.outputs.append(ValueInfoProto(name=name, type=TypeProto(tensor_type=TypeProto.Tensor())))
-        return Leaf(name)
-
-    def _take_element(self, name: str, i: int, value: Value) -> Tree:
-        place = f"{name}@{i}"
-        at = numpy_helper.from_array(np.array(i, np.int64))
-        self.endings.append(helper.make_node("Constant", [], [place], value=at))
-        self.endings.append(helper.make_node("SequenceAt", [name, place], [f"{name}!{i}"]))
-        return self.take_out(f"{name}!{i}", value)

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto, TypeProto, ValueInfoProto
 
 from onnxla.errors import HloError, Problem, ShapeError, UnboundDimensionsError
-from onnxla.frontends.onnx.element_types import element_of_code
+from onnxla.frontends.onnx.element_types import code_of_element, element_of_code
 from onnxla.frontends.onnx.model_file import ModelSource, OnnxModel, read_model
 from onnxla.hlo.types import Array, ElementType, TensorType
 
@@ -119,6 +119,11 @@ def onnx_type_name(proto: TypeProto, depth: int = 0) -> str:
         key = code_name(proto.map_type.key_type)
         return f"map({key},{onnx_type_name(proto.map_type.value_type, depth + 1)})"
     return "unknown"
+
+
+def tensor_spec(name: str, type: TensorType) -> TensorSpec:
+    """A tensor of known shape."""
+    return TensorSpec(name, type.element, type.shape, f"tensor({code_name(code_of_element(type.element))})")
 
 
 def bind_inputs(

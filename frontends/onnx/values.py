@@ -1,9 +1,11 @@
 """What a name of an ONNX graph can stand for while it is imported.
 
 Tensors are HLO instructions. Sequences and optionals exist only here: their structure is known at
-import, so they are Python tuples of values and never reach HLO. Strings exist only as constants.
+import, so they are Python tuples of values and never reach HLO. Strings exist as constants, and as
+places in a table of constants: only the places are computed.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -41,7 +43,43 @@ class StringConstant:
         return f"string[{','.join(map(str, self.array.shape))}]"
 
 
-Value: TypeAlias = Instruction | SequenceValue | OptionalValue | StringConstant
+@dataclass(frozen=True, eq=False)
+class ChosenStrings:
+    """A tensor of strings out of a table that is known; `places` says which, and is computed."""
+
+    places: Instruction
+    table: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"string[{','.join(map(str, self.places.shape))}]"
+
+
+@dataclass(frozen=True, eq=False)
+class MapsValue:
+    """A sequence of maps, one for each row of `scores` [rows, keys]: what ZipMap makes, and only outputs take."""
+
+    scores: Instruction
+    keys: tuple[int | str, ...]
+
+    def __str__(self) -> str:
+        return f"sequence of {self.scores.shape[0]} maps"
+
+
+Value: TypeAlias = Instruction | SequenceValue | OptionalValue | StringConstant | ChosenStrings | MapsValue
+
+
+def tensors_of(value: Value, name: str) -> Iterator[tuple[str, Instruction]]:
+    """The tensors that `value` is computed from, from left to right, with names for them."""
+    match value:
+        case Instruction():
+            yield name, value
+        case ChosenStrings(places=tensor) | MapsValue(scores=tensor):
+            yield name, tensor
+        case SequenceValue(elements):
+            for i, element in enumerate(elements):
+                yield from tensors_of(element, f"{name}[{i}]")
+        case OptionalValue(inside) if inside is not None:
+            yield from tensors_of(inside, name)
 
 
 def describe(value: Value) -> str:

@@ -28,14 +28,17 @@ import numpy as np
 from onnxla.errors import ArtifactError, OnnxlaError
 from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
+from onnxla.runtime.results import Result, indices_of, result_json, result_of_json
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PAGE = 4096
 _MANIFEST = "manifest.json"
+_STRING = "string"
+"""The element type of constants that are strings."""
 _COMMENT = "onnxla artifact: manifest at {:020d} of {:020d} bytes, digest {}"
 _COMMENT_FORM = re.compile(rb"onnxla artifact: manifest at (\d{20}) of (\d{20}) bytes, digest ([0-9a-f]{64})")
 _COMMENT_SIZE = len(_COMMENT.format(0, 0, "0" * 64))
@@ -175,12 +178,14 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
     return {
         "inputs": [[t.name, t.element, list(t.shape)] for t in program.inputs],
         "outputs": [[t.name, t.element, list(t.shape)] for t in program.outputs],
+        "results": [result_json(r) for r in program.results],
         "objects": [sections.add(code, ".o", o) for o in program.objects],
         "thread_pool": sections.add_named(f"{code}/thread_pool.o", program.thread_pool),
         "weights": sections.add("weights", ".bin", program.weights.data),
         "constants": [
-            [name, element_of_dtype(value.dtype), list(value.shape), sections.add("constants", ".bin", value.tobytes())]
+            [name, element, list(value.shape), sections.add("constants", ".bin", data)]
             for name, value in sorted(program.constants.items())
+            for element, data in [constant_data(value)]
         ],
         "texts": {
             stage: sections.add_named(f"texts/{index}/{stage}", text.encode()) for stage, text in program.texts.items()
@@ -284,10 +289,12 @@ class _Reader:
 
     def _program(self, stored: Json) -> Program:
         weights = np.asarray(self.weights(stored["weights"]))
+        outputs = _tensor_signatures(stored["outputs"])
         constants = {_typed(row[0], str): self._constant(row) for row in _typed(stored["constants"], list)}
         return Program(
             inputs=_tensor_signatures(stored["inputs"]),
-            outputs=_tensor_signatures(stored["outputs"]),
+            outputs=outputs,
+            results=_results(stored["results"], outputs),
             objects=tuple(bytes(self.section(name)) for name in _typed(stored["objects"], list)),
             thread_pool=bytes(self.section(stored["thread_pool"])),
             weights=weights,
@@ -308,8 +315,18 @@ class _Reader:
 
     def _constant(self, row: Json) -> Array:
         name, element, shape, section = row
+        if element == _STRING:
+            strings = [_typed(s, str) for s in _typed(json.loads(bytes(self.section(section))), list)]
+            return np.array(strings, object).reshape(_shape(shape))
         signature = TensorSignature(name, element, _shape(shape))
         return np.asarray(self.section(section)).view(dtype_of(element)).reshape(signature.shape)
+
+
+def constant_data(value: Array) -> tuple[str, bytes]:
+    """The element type of a constant, and its bytes in an artifact: of strings a list in JSON."""
+    if value.dtype.kind in "OSU":
+        return _STRING, json.dumps(value.astype(str).reshape(-1).tolist()).encode()
+    return element_of_dtype(value.dtype), value.tobytes()
 
 
 def _typed(value: Json, kind: type) -> Any:
@@ -331,6 +348,13 @@ def _shape(value: Json) -> tuple[int, ...]:
 
 def _tensor_signatures(rows: Json) -> tuple[TensorSignature, ...]:
     return tuple(TensorSignature(_typed(n, str), _typed(e, str), _shape(s)) for n, e, s in _typed(rows, list))
+
+
+def _results(rows: Json, outputs: Sequence[TensorSignature]) -> tuple[Result, ...]:
+    results = tuple(map(result_of_json, _typed(rows, list)))
+    if results and [i for r in results for i in indices_of(r)] != list(range(len(outputs))):
+        raise ArtifactError("the manifest is malformed: its results are not made of its outputs")
+    return results
 
 
 def _model_tensors(rows: Json) -> tuple[ModelTensor, ...]:

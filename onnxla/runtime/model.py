@@ -17,6 +17,7 @@ from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.executable import Executable, native_array
 from onnxla.runtime.program import GPU_TRIPLE, Array, Program
+from onnxla.runtime.results import TensorResult, assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.thread_pool import default_threads
 
@@ -76,8 +77,10 @@ class CompiledModel:
         """The outputs in the model's order, with `.name`, `.shape` and `.type`."""
         return list(self._signature.outputs)
 
-    def run(self, output_names: Iterable[str] | None, feeds: Mapping[str, Any], *, out: Out = None) -> list[Array]:
+    def run(self, output_names: Iterable[str] | None, feeds: Mapping[str, Any], *, out: Out = None) -> list[Any]:
         """Run on arrays by input name and return the outputs named (all for None), as fresh arrays.
+
+        As in onnxruntime a sequence is a list, an empty optional None, a map a dict, and strings are arrays of `str`.
 
         `out` gives arrays that receive results, by name or in the order of the results. Raises InputError that lists
         all that is wrong with the arguments, before anything runs.
@@ -225,14 +228,33 @@ class CompiledModel:
         self._require_outputs(out)
         return [out.get(name) for name in self._output_names]
 
-    def _run(self, values: list[Any], out: list[Any] | None) -> list[Array]:
+    def _run(self, values: list[Any], out: list[Any] | None) -> list[Any]:
         executables = self._executables
         if executables:
             only = len(executables) == 1 and self._specialise is None
             if (only and len(executables[0].program.inputs) == len(values)) or executables[0].fits(values):
-                return executables[0].run(values, self.num_threads, out)
+                return self._results(executables[0], values, out)
         executable, chosen = self._prepare(values)
-        return executable.run(chosen, self.num_threads, out)
+        return self._results(executable, chosen, out)
+
+    def _results(self, executable: Executable, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
+        """The model's outputs; `out` has an entry for each."""
+        program = executable.program
+        if not program.results:
+            return executable.run(values, self.num_threads, out)
+        targets = None if out is None else self._native_out(program, out)
+        tensors = executable.run(values, self.num_threads, targets)
+        return [assembled(result, tensors) for result in program.results]
+
+    def _native_out(self, program: Program, out: Sequence[Any]) -> list[Any]:
+        """`out` as one entry for each tensor of the native code. Raises InputError for what is not a tensor."""
+        targets: list[Any] = [None] * len(program.outputs)
+        for name, result, target in zip(self._output_names, program.results, out, strict=True):
+            if isinstance(result, TensorResult):
+                targets[result.index] = target
+            elif target is not None:
+                raise InputError(f"{name}: out= takes tensors of numbers, and this output is none")
+        return targets
 
     def _prepare(self, values: Sequence[Any]) -> tuple[Executable, list[Array]]:
         """The executable for the shapes (and values) of the inputs, and the arrays that it takes."""

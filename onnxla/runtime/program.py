@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxla.errors import ArtifactError
+from onnxla.runtime.results import Result
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -146,8 +147,8 @@ class Program:
     cpu: str
     features: tuple[str, ...]
     """CPU features without which the code must not run."""
-    state: tuple[TensorSignature, ...] = ()
-    """The variables that it changes: the native code takes them after the inputs, and gives them after the outputs."""
+    results: tuple[Result, ...] = ()
+    """How the model's outputs are made of `outputs`; empty where they are the same."""
     constants: Mapping[str, Array] = field(default_factory=dict)
     """Values of inputs of the model that this program was made for; they are no inputs of it."""
     intermediate_bytes: int = 0

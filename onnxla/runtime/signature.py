@@ -1,11 +1,13 @@
 """The inputs and outputs of a compiled model as its user sees them, with symbolic dimensions by name."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from onnxla.runtime.program import TensorSignature, dtype_of_onnx_type
+from onnxla.runtime.program import Program, TensorSignature, dtype_of_onnx_type
+from onnxla.runtime.results import ChosenTextResult, MapsResult, TensorResult, TextResult
 
 Dimension: TypeAlias = int | str | None
 """A size, the name of a symbolic dimension, or None where the model says nothing."""
@@ -56,3 +58,25 @@ class ModelSignature:
 def model_tensor(signature: TensorSignature) -> ModelTensor:
     """An input or output of one program as part of a model's signature."""
     return ModelTensor(signature.name, signature.type, list(signature.shape))
+
+
+def result_tensors(program: Program, declared: Sequence[ModelTensor]) -> tuple[ModelTensor, ...]:
+    """The outputs of one program as part of a model's signature; types of sequences are those declared."""
+    if not program.results:
+        return tuple(map(model_tensor, program.outputs))
+    found = []
+    for tensor, result in zip(declared, program.results, strict=True):
+        match result:
+            case TensorResult(index):
+                made = program.outputs[index]
+                found.append(ModelTensor(tensor.name, made.type, list(made.shape)))
+            case ChosenTextResult(index):
+                found.append(ModelTensor(tensor.name, "tensor(string)", list(program.outputs[index].shape)))
+            case TextResult(shape):
+                found.append(ModelTensor(tensor.name, "tensor(string)", list(shape)))
+            case MapsResult(keys=keys):
+                key = "string" if keys and isinstance(keys[0], str) else "int64"
+                found.append(ModelTensor(tensor.name, f"seq(map({key},tensor(float)))", None))
+            case _:
+                found.append(ModelTensor(tensor.name, tensor.type, None))
+    return tuple(found)

@@ -150,15 +150,15 @@ def divide_by_one(x: Instruction) -> Replacement:
 
 
 @rule(multiply(x, splat(0)))
-def multiply_integer_by_zero(x: Instruction, root: Instruction) -> Replacement:
-    """x * 0 == 0, for integers: NaN * 0.0 is NaN."""
-    return root.operands[1] if x.tensor_type.element.is_integer else NoMatch("not an integer")
+def multiply_integer_by_zero(b: Builder, x: Instruction) -> Replacement:
+    """x * 0 == 0, for integers: NaN * 0.0 is NaN. The zero may be either operand where both are constants."""
+    return b.full_like(x, 0) if x.tensor_type.element.is_integer else NoMatch("not an integer")
 
 
 @rule(multiply(x, splat(0.0)), exact=False)
-def multiply_by_zero(x: Instruction, root: Instruction) -> Replacement:
+def multiply_by_zero(b: Builder, x: Instruction) -> Replacement:
     """x * 0.0 == 0.0 for finite x, but for the sign."""
-    return root.operands[1]
+    return b.full_like(x, 0)
 
 
 @rule(multiply(x, splat(-1)))

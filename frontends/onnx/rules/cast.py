@@ -4,12 +4,16 @@ Integers wrap, floats overflow to infinity, and float8 saturates unless the mode
 Floats outside an integer type's range are undefined in ONNX; HLO's convert saturates them.
 """
 
+from collections.abc import Sequence
+
 import ml_dtypes
+import numpy as np
 from onnx import TensorProto
 
-from onnxla.frontends.onnx.element_types import element_of_code
+from onnxla.frontends.onnx.element_types import code_of_element, element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
+from onnxla.frontends.onnx.values import ChosenStrings, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import (
@@ -27,11 +31,13 @@ from onnxla.hlo.types import (
     U4,
     U8,
     U32,
+    Array,
     ElementType,
 )
 
 SATURATING = (F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ)
 SUB_BYTE_INTEGERS = (S2, S4, U2, U4)
+STRING = TensorProto.STRING
 MANTISSA_BITS_OF_SINGLE = 23
 INFINITE_EXPONENT = 0xFF
 LARGEST_EXPONENT = 0xFE
@@ -47,13 +53,47 @@ def cast_to_named_type(node: NodeView, b: Builder) -> Instruction:
 
 
 @onnx_op("Cast", since=6)
-def cast(node: NodeView, b: Builder) -> Instruction:
-    return convert(node, b, node.input(0), element_of_code(node.int("to")))
+def cast(node: NodeView, b: Builder) -> Value:
+    return cast_to(node, b, node.int("to"))
 
 
 @onnx_op("CastLike", since=15)
-def cast_like(node: NodeView, b: Builder) -> Instruction:
-    return convert(node, b, node.input(0), node.input(1).tensor_type.element)
+def cast_like(node: NodeView, b: Builder) -> Value:
+    like = node.value(1)
+    return cast_to(node, b, code_of_element(like.tensor_type.element) if isinstance(like, Instruction) else STRING)
+
+
+def cast_to(node: NodeView, b: Builder, code: int) -> Value:
+    """Input 0 as the element type `code`. Strings are read as numbers where they are known."""
+    x = node.value(0)
+    if code == STRING:
+        return x if isinstance(x, (StringConstant, ChosenStrings)) else _written(node)
+    element = element_of_code(code)
+    if isinstance(x, StringConstant):
+        return b.constant(_read(node, x.array.reshape(-1).tolist(), element).reshape(x.array.shape))
+    if isinstance(x, ChosenStrings):
+        return b.take(b.constant(_read(node, x.table, element)), x.places, 0)
+    return convert(node, b, node.input(0), element)
+
+
+def _written(node: NodeView) -> Value:
+    """Numbers as strings: those that are known."""
+    numbers = node.known(0)
+    if numbers is None:
+        node.unsupported("numbers that are computed cannot become strings", "cast after the model has run")
+    if numbers.dtype.kind not in "iub":
+        node.unsupported(f"{numbers.dtype} numbers cannot become strings", "the standard leaves their digits open")
+    array = np.array([str(int(n)) for n in numbers.reshape(-1)], object)
+    return StringConstant(array.reshape(numbers.shape))
+
+
+def _read(node: NodeView, strings: Sequence[str], element: ElementType) -> Array:
+    """The numbers that strings spell, as in "3.14", "1e-5", "-inf", "NaN"."""
+    try:
+        numbers = [int(s) if element.is_integer else float(s) for s in strings]
+        return np.array(numbers, element.dtype)
+    except (ValueError, OverflowError) as error:
+        node.unsupported(f"the strings are no {element} numbers: {error}")
 
 
 @onnx_op("BitCast", since=26)

@@ -6,7 +6,7 @@ import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
-from onnxla.frontends.onnx.values import StringConstant, Value
+from onnxla.frontends.onnx.values import ChosenStrings, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S64, Array, Shape, element_of
@@ -57,6 +57,8 @@ def static_shape(node: NodeView) -> Shape:
     value = node.value(0)
     if isinstance(value, StringConstant):
         return tuple(value.array.shape)
+    if isinstance(value, ChosenStrings):
+        return value.places.shape
     return node.input(0).shape
 
 

@@ -1,6 +1,6 @@
 """Preparation of features in ai.onnx.ml: scaling, normalising, imputing, selecting, joining.
 
-Operators on maps and on strings have no rule: the report says how to do without them.
+Maps leave the model, where ZipMap makes them; as inputs they have no rule: the report says how to do without them.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ import numpy as np
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.ml_linear import rows_of_numbers
-from onnxla.frontends.onnx.rules.ml_scores import ML
+from onnxla.frontends.onnx.rules.ml_scores import ML, class_labels
+from onnxla.frontends.onnx.values import MapsValue
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, S64
@@ -115,11 +116,12 @@ def one_hot_encoder(node: NodeView, b: Builder) -> Instruction:
 
 
 @onnx_op("ZipMap", domain=ML)
-def zip_map(node: NodeView, b: Builder) -> Instruction:
-    node.unsupported(
-        "a sequence of maps is not a tensor",
-        "drop the ZipMap and read its input, the matrix of scores (skl2onnx: options={'zipmap': False})",
-    )
+def zip_map(node: NodeView, b: Builder) -> MapsValue:
+    """A map from class label to score for each row; a vector is one row."""
+    scores, keys = rows_of_numbers(node, b), class_labels(node, "classlabels_int64s")
+    if len(keys) != scores.shape[1]:
+        node.shape_error(f"{len(keys)} class labels do not fit {scores.shape[1]} scores")
+    return MapsValue(scores, keys)
 
 
 def _refuse(op_type: str, cause: str, hint: str) -> None:

@@ -7,13 +7,12 @@ import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
+from onnxla.frontends.onnx.rules.constants import constant_of
 from onnxla.frontends.onnx.rules.ml_scores import ML
-from onnxla.frontends.onnx.values import StringConstant, Value
+from onnxla.frontends.onnx.values import ChosenStrings, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S32, Array
-
-STRINGS_HINT = "specialise on the strings (constants=...), or map them to numbers before the model"
 
 
 @onnx_op("LabelEncoder", until=1, domain=ML)
@@ -69,26 +68,32 @@ def category_mapper(node: NodeView, b: Builder) -> Value:
 def _mapped(node: NodeView, b: Builder, keys: Sequence[Any], values: Array, default: Any) -> Value:
     """Each element of input 0 replaced by the value of the first key that equals it, or by `default`."""
     x = node.value(0)
+    if isinstance(x, ChosenStrings):
+        return _at(b, _looked_up(np.array(x.table, object), keys, values, default), x.places)
     known = x.array if isinstance(x, StringConstant) else node.known(0)
     if known is not None:
-        return _looked_up(b, known, keys, values, default)
-    if values.dtype == object:
-        node.unsupported("the values are strings, which cannot be computed", STRINGS_HINT)
+        return constant_of(b, _looked_up(known, keys, values, default))
     if keys and isinstance(keys[0], str):
-        node.unsupported("the keys are strings, which cannot be computed", STRINGS_HINT)
-    return _compared(b, node.input(0), np.array(keys), np.append(values, np.array(default, values.dtype)))
+        node.unsupported("the keys are strings, and the input is numbers")
+    return _at(b, np.append(values, np.array(default, values.dtype)), _place(b, node.input(0), np.array(keys)))
 
 
-def _looked_up(b: Builder, x: Array, keys: Sequence[Any], values: Array, default: Any) -> Value:
+def _at(b: Builder, table: Array, places: Instruction) -> Value:
+    """table[places], for numbers or strings."""
+    if table.dtype == object:
+        return ChosenStrings(places, tuple(map(str, table)))
+    return b.take(b.constant(table), places, 0)
+
+
+def _looked_up(x: Array, keys: Sequence[Any], values: Array, default: Any) -> Array:
     table = {key: value for key, value in reversed(list(zip(keys, values, strict=True)))}
     nan = [value for key, value in zip(keys, values, strict=True) if key != key]
     found = [table.get(k, nan[0] if nan and k != k else default) for k in x.reshape(-1).tolist()]
-    array = np.array(found, values.dtype).reshape(x.shape)
-    return StringConstant(array) if values.dtype == object else b.constant(array)
+    return np.array(found, values.dtype).reshape(x.shape)
 
 
-def _compared(b: Builder, x: Instruction, keys: Array, values: Array) -> Instruction:
-    """values[i] for the first i with keys[i] == x, where NaN equals NaN; the last value where there is none."""
+def _place(b: Builder, x: Instruction, keys: Array) -> Instruction:
+    """The first i with keys[i] == x, where NaN equals NaN; the number of keys where there is none."""
     count = len(keys)
     shape = (*x.shape, count)
     element = b.broadcast(x, shape, range(len(x.shape)))
@@ -97,5 +102,4 @@ def _compared(b: Builder, x: Instruction, keys: Array, values: Array) -> Instruc
     if keys.dtype.kind == "f" and np.isnan(keys).any():
         equal = b.or_(equal, b.and_(b.is_nan(element), b.is_nan(key)))
     positions = b.iota(element.tensor_type.with_element(S32), len(x.shape))
-    first = b.reduce_by("minimum", b.select(equal, positions, b.full_like(positions, count)), [len(x.shape)])
-    return b.take(b.constant(values), first, 0)
+    return b.reduce_by("minimum", b.select(equal, positions, b.full_like(positions, count)), [len(x.shape)])

@@ -6,7 +6,7 @@ from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.ml_scores import (
     ML,
-    integer_labels,
+    class_labels,
     label_at,
     label_if,
     largest_column,
@@ -14,6 +14,7 @@ from onnxla.frontends.onnx.rules.ml_scores import (
     read_post_transform,
     transformed,
 )
+from onnxla.frontends.onnx.values import Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32
@@ -50,9 +51,9 @@ def linear_regressor(node: NodeView, b: Builder) -> Instruction:
 
 
 @onnx_op("LinearClassifier", domain=ML)
-def linear_classifier(node: NodeView, b: Builder) -> list[Instruction]:
+def linear_classifier(node: NodeView, b: Builder) -> list[Value]:
     """One row of coefficients for each class; two labels may share one row, whose score is the second's."""
-    labels = integer_labels(node, "classlabels_ints")
+    labels = class_labels(node, "classlabels_ints")
     features = max(rows_of_numbers(node, b).shape[1], 1)
     targets = len(node.floats("intercepts", ())) or len(node.floats("coefficients")) // features
     scores, transform = _scores(node, b, targets), read_post_transform(node)
@@ -65,8 +66,8 @@ def linear_classifier(node: NodeView, b: Builder) -> list[Instruction]:
 
 
 def _two_classes(
-    node: NodeView, b: Builder, p: Instruction, first: int, second: int, transform: str
-) -> list[Instruction]:
+    node: NodeView, b: Builder, p: Instruction, first: int | str, second: int | str, transform: str
+) -> list[Value]:
     is_second = b.compare(p, b.full_like(p, 0), "GT")
     label = label_if(b, b.reshape(is_second, p.shape[:1]), second, first)
     if transform == "PROBIT":

@@ -1,12 +1,13 @@
 """What the models of ai.onnx.ml do with scores: the post transform, the second class, the label."""
 
 import math
-from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.rules.softmax import softmax_over
+from onnxla.frontends.onnx.values import ChosenStrings, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import PRED, S64
@@ -17,6 +18,7 @@ SMALLEST_NONZERO_SCORE = 1e-7
 """SOFTMAX_ZERO leaves smaller scores at zero, as onnxruntime does."""
 
 ML = "ai.onnx.ml"
+Labels: TypeAlias = tuple[int | str, ...]
 
 
 def read_post_transform(node: NodeView) -> str:
@@ -69,27 +71,22 @@ def pair_of(b: Builder, negative: Instruction, positive: Instruction) -> Instruc
     return b.concatenate([negative, positive], 1)
 
 
-def integer_labels(node: NodeView, ints_attribute: str) -> Sequence[int]:
-    """The class labels, which must be integers where the label output is read."""
-    labels = node.ints(ints_attribute, ())
-    strings = node.strings("classlabels_strings", ())
-    if strings and node.has_output(0):
-        node.unsupported(
-            "the class labels are strings, which cannot be computed",
-            "ask for the scores only, or give the classes integer labels",
-        )
-    return labels or tuple(range(len(strings)))
+def class_labels(node: NodeView, ints_attribute: str) -> Labels:
+    """The class labels: integers, or strings where there are no integers."""
+    return node.ints(ints_attribute, ()) or node.strings("classlabels_strings", ())
 
 
-def label_at(b: Builder, labels: Sequence[int], index: Instruction) -> Instruction:
+def label_at(b: Builder, labels: Labels, index: Instruction) -> Value:
     """labels[index], for an index of any integer type."""
+    if any(isinstance(label, str) for label in labels):
+        return ChosenStrings(index, tuple(map(str, labels)))
     return b.take(b.constant(np.array(labels, np.int64)), index, 0)
 
 
-def label_if(b: Builder, condition: Instruction, positive: int, negative: int) -> Instruction:
+def label_if(b: Builder, condition: Instruction, positive: int | str, negative: int | str) -> Value:
     """One of two labels for each element."""
     assert condition.tensor_type.element is PRED
-    return b.select(condition, b.full(condition.shape, positive, S64), b.full(condition.shape, negative, S64))
+    return label_at(b, (negative, positive), b.convert(condition, S64))
 
 
 def largest_column(b: Builder, scores: Instruction) -> Instruction:

@@ -11,13 +11,15 @@ from onnxla.frontends.onnx.rules.ml_linear import rows_of_numbers
 from onnxla.frontends.onnx.rules.ml_probabilities import pairwise_to_class_probabilities
 from onnxla.frontends.onnx.rules.ml_scores import (
     ML,
-    integer_labels,
+    Labels,
+    class_labels,
     label_at,
     largest_column,
     pair_of,
     read_post_transform,
     transformed,
 )
+from onnxla.frontends.onnx.values import Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, Array
@@ -89,10 +91,10 @@ def svm_regressor(node: NodeView, b: Builder) -> Instruction:
 
 
 @onnx_op("SVMClassifier", domain=ML)
-def svm_classifier(node: NodeView, b: Builder) -> list[Instruction]:
-    labels = integer_labels(node, "classlabels_ints")
+def svm_classifier(node: NodeView, b: Builder) -> list[Value]:
+    labels = class_labels(node, "classlabels_ints")
     if sum(node.ints("vectors_per_class", ())) == 0:
-        return _linear(node, b, list(labels))
+        return _linear(node, b, labels)
     x = rows_of_numbers(node, b)
     scores, votes = _one_against_one(node, b, x)
     classes = votes.shape[1]
@@ -106,7 +108,7 @@ def svm_classifier(node: NodeView, b: Builder) -> list[Instruction]:
     return [label, transformed(b, scores, transform)]
 
 
-def _linear(node: NodeView, b: Builder, labels: list[int]) -> list[Instruction]:
+def _linear(node: NodeView, b: Builder, labels: Labels) -> list[Value]:
     """Without support vectors: a row of coefficients for each class, and one rho for all."""
     x = rows_of_numbers(node, b)
     scores = _read_kernel(node).matrix(b, x, _vectors(node, "coefficients", x.shape[1]))

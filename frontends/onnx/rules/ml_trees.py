@@ -15,7 +15,7 @@ from onnxla.frontends.onnx.rules.ml_forest import (
 )
 from onnxla.frontends.onnx.rules.ml_scores import (
     ML,
-    integer_labels,
+    class_labels,
     label_at,
     label_if,
     largest_column,
@@ -23,6 +23,7 @@ from onnxla.frontends.onnx.rules.ml_scores import (
     read_post_transform,
     transformed,
 )
+from onnxla.frontends.onnx.values import Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, F64, Array
@@ -137,8 +138,8 @@ def tree_ensemble_regressor(node: NodeView, b: Builder) -> Instruction:
 
 
 @onnx_op("TreeEnsembleClassifier", domain=ML)
-def tree_ensemble_classifier(node: NodeView, b: Builder) -> list[Instruction]:
-    labels = integer_labels(node, "classlabels_int64s")
+def tree_ensemble_classifier(node: NodeView, b: Builder) -> list[Value]:
+    labels = class_labels(node, "classlabels_int64s")
     x, ensemble = _operand(node, b, _read_ensemble(node, "class", len(labels), "class_weights"))
     base, transform = _numbers(node, "base_values"), read_post_transform(node)
     scores = ensemble.total(b, x, "SUM")

@@ -1,0 +1,39 @@
+"""Operators that move elements move strings as well: what they move is places in a table of strings."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from onnxla.frontends.onnx.values import ChosenStrings, StringConstant, Value
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import Array
+
+_MOVEMENTS = frozenset(
+    "ArrayFeatureExtractor DepthToSpace Expand Flatten Gather GatherElements GatherND Reshape ReverseSequence Slice "
+    "SpaceToDepth Split Squeeze Tile Transpose Unsqueeze".split()
+)
+
+
+def moves_strings(op_type: str, inputs: Sequence[Value | None]) -> bool:
+    """Whether an operator, on these inputs, gives elements of its first input, which are strings."""
+    return op_type in _MOVEMENTS and bool(inputs) and isinstance(inputs[0], (StringConstant, ChosenStrings))
+
+
+def places_and_table(b: Builder, value: Value | None) -> tuple[Instruction, tuple[str, ...]]:
+    """Strings as the places that they have in a table."""
+    if isinstance(value, ChosenStrings):
+        return value.places, value.table
+    assert isinstance(value, StringConstant)
+    table = tuple(map(str, value.array.reshape(-1)))
+    return b.constant(np.arange(len(table), dtype=np.int64).reshape(value.array.shape)), table
+
+
+def strings_at(places: Instruction, table: Sequence[str], known: Callable[[Instruction], Array | None]) -> Value:
+    """The strings at `places`: a constant where these are known."""
+    chosen = known(places)
+    if chosen is None:
+        return ChosenStrings(places, tuple(table))
+    strings = np.empty(len(table), object)
+    strings[:] = table
+    return StringConstant(np.asarray(strings[chosen], object).reshape(chosen.shape))
