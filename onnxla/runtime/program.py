@@ -147,6 +147,8 @@ class Program:
     cpu: str
     features: tuple[str, ...]
     """CPU features without which the code must not run."""
+    state: tuple[TensorSignature, ...] = ()
+    """The variables that it changes: the native code takes them after the inputs, and gives them after the outputs."""
     results: tuple[Result, ...] = ()
     """How the model's outputs are made of `outputs`; empty where they are the same."""
     constants: Mapping[str, Array] = field(default_factory=dict)
