@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.fuzz.check import check_seed, describe, guard_seed
 from tests.fuzz.generator import generate
-from tests.fuzz.run import check_seed, describe
 
 
 def test_a_seed_means_one_model() -> None:
@@ -17,3 +17,8 @@ def test_random_models_mean_the_same_to_every_witness(first: int) -> None:
             check_seed(seed)
         except Exception as error:
             pytest.fail(describe(seed, error))
+
+
+def test_random_models_stay_inside_their_memory() -> None:
+    for seed in range(500, 520):
+        guard_seed(seed)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tests.fuzz.graph import Case
 
@@ -69,6 +69,44 @@ def transpose_pairs(case: Case, source: random.Random) -> Case:
     return dataclasses.replace(case, model=model, tolerances=tolerances)
 
 
+def concatenated(case: Case, source: random.Random) -> Case:
+    """Every output is joined with itself and cut out again."""
+    model = _copy(case)
+    tolerances = {}
+    for k, output in enumerate(model.graph.output):
+        rank = len(output.type.tensor_type.shape.dim)
+        name = output.name
+        if rank:
+            axis = source.randrange(rank)
+            n = output.type.tensor_type.shape.dim[axis].dim_value
+            whole, parts = f"whole{k}", [f"part{k}", f"rest{k}"]
+            model.graph.node.append(helper.make_node("Concat", [name, name], [whole], axis=axis))
+            model.graph.node.append(_split(model, whole, parts, axis, n))
+            output.name = parts[source.randrange(2)]
+        tolerances[output.name] = case.tolerances[name]
+    return dataclasses.replace(case, model=model, tolerances=tolerances)
+
+
+def more_outputs(case: Case, source: random.Random) -> Case:
+    """Values inside the model are outputs too: nothing may be fused away or overwritten. They come last."""
+    model = _copy(case)
+    known = {o.name for o in model.graph.output}
+    for node in case.model.graph.node:
+        for name in node.output:
+            if name and name not in known and node.op_type != "SequenceConstruct" and source.random() < 0.5:
+                model.graph.output.append(helper.make_empty_tensor_value_info(name))
+    return dataclasses.replace(case, model=model)
+
+
+def _split(model: ModelProto, whole: str, parts: list[str], axis: int, size: int) -> NodeProto:
+    opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    if opset < 13:
+        return helper.make_node("Split", [whole], parts, axis=axis, split=[size, size])
+    name = f"{whole}_sizes"
+    model.graph.initializer.append(numpy_helper.from_array(np.array([size, size], np.int64), name))
+    return helper.make_node("Split", [whole, name], parts, axis=axis)
+
+
 def _needs_constants(node: object, name: str) -> bool:
     return name in getattr(node, "input", ()) and getattr(node, "op_type", "") in ("QuantizeLinear", "DequantizeLinear")
 
@@ -80,5 +118,6 @@ def _copy(case: Case) -> ModelProto:
 
 
 VARIANTS: dict[str, Callable[[Case, random.Random], Case]] = {
-    f.__name__: f for f in (identities, constants_as_inputs, inputs_as_constants, transpose_pairs)
+    f.__name__: f
+    for f in (identities, constants_as_inputs, inputs_as_constants, transpose_pairs, concatenated, more_outputs)
 }

@@ -36,6 +36,9 @@ def gather(node: NodeView, b: Builder) -> Instruction:
     axis = normal_axis(node, node.int("axis", 0), len(x.shape))
     size = x.shape[axis]
     known = node.known(1)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if known is None and 0 in shape:
+        return b.full(shape, 0, x.tensor_type.element)
     if known is None:
         return b.take(x, wrap_negative(b, indices, size), axis)
     if known.size and not (-size <= known.min() and known.max() < size):
@@ -44,7 +47,7 @@ def gather(node: NodeView, b: Builder) -> Instruction:
     if positions.ndim > 1:
         return b.take(x, b.constant(positions), axis)
     picked = pick_positions(b, x, axis, positions.reshape(-1))
-    return b.reshape(picked, (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]))
+    return b.reshape(picked, shape)
 
 
 @onnx_op("GatherElements", since=11)
@@ -83,6 +86,9 @@ def gather_nd(node: NodeView, b: Builder) -> Instruction:
     depth = indices.shape[-1]
     if not 0 <= batch < index_rank or batch + depth > rank:
         node.shape_error(f"index vectors of length {depth} do not fit {x.tensor_type} with {batch} batch dimensions")
+    shape = (*indices.shape[:-1], *x.shape[batch + depth :])
+    if 0 in shape:
+        return b.full(shape, 0, x.tensor_type.element)
     indexed = range(batch, batch + depth)
     windows = rank - batch - depth
     op = Gather(

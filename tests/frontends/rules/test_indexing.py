@@ -53,6 +53,15 @@ def test_gather_elements_of_nothing() -> None:
     check_node("GatherElements", normal(3, 0, 4), np.zeros((2, 0, 4), np.int64), axis=1)
 
 
+@pytest.mark.parametrize("shape, indices", [((2, 0, 3), (0, 2)), ((0, 3), (0, 2)), ((2, 3), (0, 1)), ((0,), (4, 0, 1))])
+def test_gather_nd_of_nothing(shape: tuple[int, ...], indices: tuple[int, ...]) -> None:
+    check_node("GatherND", normal(*shape), np.zeros(indices, np.int64))
+
+
+def test_gather_of_nothing_from_a_dimension_without_elements() -> None:
+    check_node("Gather", normal(2, 0, 3), np.zeros((0, 2), np.int64), axis=1)
+
+
 @pytest.mark.parametrize(
     ("shape", "indices", "batch_dims"),
     [

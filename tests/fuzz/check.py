@@ -1,0 +1,99 @@
+"""One seed: its model by three witnesses, a variant of it, and other options."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import onnx
+
+from tests.fuzz.generator import generate
+from tests.fuzz.graph import Array, Case
+from tests.fuzz.guard import run_guarded
+from tests.fuzz.shrink import shrink
+from tests.fuzz.variants import VARIANTS
+from tests.fuzz.witnesses import by_onnxruntime, compare, compiled, interpreted, output_names
+
+OPTIONAL_PASSES = (
+    "simplify",
+    "simplify-loops",
+    "fold-constants",
+    "integer-contractions",
+    "merge-common-subexpressions",
+    "assign-layouts",
+    "split-dilated-convolutions",
+)
+"""Without these the code is slower and means the same; the others make what codegen needs."""
+
+_OPTIONS: tuple[dict[str, Any], ...] = (
+    *[{"disabled_passes": (name,), "opt_level": 0} for name in OPTIONAL_PASSES],
+    *[{"opt_level": 0}] * 6,
+    *[{"target_cpu": "x86-64-v3"}] * 3,
+    *[{"target_cpu": "x86-64"}] * 2,
+    *[{}] * 18,
+)
+_COMPILED_VARIANTS = 0.15
+"""Share of the variants that are compiled; the others run through the passes and the interpreter."""
+
+
+def check_seed(seed: int) -> int:
+    """Raise where anything disagrees; the number of witnesses, 2 or 3."""
+    case = generate(seed)
+    source = random.Random(seed)
+    options = source.choice(_OPTIONS)
+    name = source.choice(list(VARIANTS))
+    at = f"options {options}"
+    try:
+        results = compiled(case, options)
+        witnesses = check_results(case, results)
+        variant = VARIANTS[name](case, source)
+        at = f"variant {name}"
+        whole = source.random() < _COMPILED_VARIANTS
+        others = compiled(variant) if whole else interpreted(variant, optimized=True)
+        compare(variant, others, results, at)
+    except Exception as error:
+        error.add_note(at)
+        raise
+    return witnesses
+
+
+def check_results(case: Case, results: list[Array]) -> int:
+    """Compare compiled results with the interpreter, and with onnxruntime or what is known. The number of witnesses."""
+    compare(case, results, interpreted(case), "interpreter")
+    if case.expected:
+        compare(case, results, [case.expected[n] for n in output_names(case)], "the standard's test")
+        return 3
+    expected = None if case.special else by_onnxruntime(case)
+    if expected is None:
+        return 2
+    compare(case, results, expected, "onnxruntime")
+    return 3
+
+
+def guard_seed(seed: int) -> int:
+    """Run a model between forbidden pages, and compare with the interpreter."""
+    case = generate(seed)
+    compare(case, run_guarded(case), interpreted(case), "interpreter")
+    return 2
+
+
+def failure(case: Case, options: dict[str, Any] | None = None) -> str | None:
+    """What is wrong with the case itself, without numbers: the same text for the same bug."""
+    try:
+        check_results(case, compiled(case, options))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def describe(seed: int, error: BaseException) -> str:
+    """The failing model, as small as it gets, and how to see it again."""
+    case = generate(seed)
+    options = random.Random(seed).choice(_OPTIONS)
+    kind = type(error).__name__
+    fails: Callable[[Case], bool] = lambda c: (failure(c, options) or "").startswith(kind)  # noqa: E731
+    if fails(case):
+        case = shrink(case, fails)
+    text = onnx.printer.to_text(case.model)
+    notes = "\n".join(getattr(error, "__notes__", []))
+    command = f"python -m tests.fuzz.run --count 1 --seed {seed}"
+    return f"{text}\n{kind}: {error}\n{notes}\n  {case.label}, {command}"
