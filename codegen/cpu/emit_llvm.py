@@ -121,7 +121,7 @@ class _Printer:
                 self.store(op)
             elif op.opcode == "prefetch":
                 address = self.address(op.attributes[0], op.operands[0])
-                self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+                self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
             else:
                 self.names[op] = self.operation(op)
 

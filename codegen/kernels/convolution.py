@@ -14,7 +14,7 @@ import numpy as np
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
-from onnxla.codegen.kernels.contraction import Shapes, emit_contraction
+from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import lower_loop, name_of
 from onnxla.codegen.kernels.register_tile import (
@@ -23,11 +23,11 @@ from onnxla.codegen.kernels.register_tile import (
     PlainRight,
     Problem,
     Right,
-    choose_tiling,
     group_of,
     pack_panels,
     packed_element,
 )
+from onnxla.codegen.kernels.tiling import Shapes, choose_tiling
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
 from onnxla.hlo.literal import Literal
@@ -87,7 +87,7 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
         frame.arguments.append(Packed(number, packing, lambda a: view.pack(a, tiling.width, element.dtype)))
         return frame, problem, PackedRight(buffer, tiling.width, panel, panels * panel, view.group)
 
-    shapes = Shapes(view.groups, view.rows, view.columns, view.depth)
+    shapes = Shapes(view.groups, view.rows, view.columns, view.depth, padded.bytes // view.groups)
     kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
     return Lowering((*calls, KernelCall(kernel, arguments)), temporaries)
 

@@ -9,7 +9,7 @@ import math
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
-from onnxla.codegen.kernels.contraction import Shapes, emit_contraction
+from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import lower_loop, name_of
 from onnxla.codegen.kernels.register_tile import (
@@ -18,11 +18,11 @@ from onnxla.codegen.kernels.register_tile import (
     PlainRight,
     Problem,
     Right,
-    choose_tiling,
     group_of,
     pack_panels,
     packed_element,
 )
+from onnxla.codegen.kernels.tiling import Shapes, choose_tiling
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
 from onnxla.hlo.module import Instruction
@@ -84,7 +84,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         array = frame.emitter.leaves[right_leaf]  # type: ignore[assignment]
         return frame, problem, PlainRight(array, dims.right_index, tiling.width)
 
-    shapes = Shapes(dims.batches, dims.rows, dims.columns, depths)
+    shapes = Shapes(dims.batches, dims.rows, dims.columns, depths, lhs.bytes // max(dims.batches, 1))
     kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
     calls.append(KernelCall(kernel, arguments))
     return Lowering(tuple(calls), tuple(temporaries))

@@ -21,6 +21,8 @@ from onnxla.codegen.kernels.value import Array, Index, ValueEmitter
 from onnxla.hlo.types import S8, S16, S32, U8, ElementType, Shape
 from onnxla.hlo.types import Array as NumpyArray
 
+FAR_BYTES = 256 << 10
+"""Size of a right operand from which it is not expected in a core's caches."""
 DType: TypeAlias = "np.dtype[Any]"
 Position = Callable[[Expr, Index, Index], Index]
 """(batch, row index, depth index) -> index into the left operand."""
@@ -51,48 +53,6 @@ class Problem:
     @property
     def row_count(self) -> int:
         return math.prod(self.rows)
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """Register tile: at most `rows` x `vectors` vectors of `lanes`; panels are `width` columns."""
-
-    rows: int
-    vectors: int
-    lanes: int
-    by_line: bool
-    """Tiles stay within the innermost row dimension, so that their rows lie at fixed distances."""
-
-    @property
-    def width(self) -> int:
-        return self.vectors * self.lanes
-
-
-def choose_tiling(
-    rows: Shape, columns: int, fixed_distance: bool, element: ElementType, target: Target, group: int = 1
-) -> Tiling:
-    """A tile that keeps the FMA units busy: about 12 accumulators of 16 registers, 28 of 32.
-
-    `fixed_distance` says that consecutive rows are equally far apart everywhere, not only within a line.
-    """
-    lanes = target.vector_bytes // storage.compute_element(element).bytes
-    least = 1 if group == 1 else 4  # the instructions that add up groups take whole registers
-    while lanes > least and lanes // 2 >= columns:
-        lanes //= 2
-    accumulators = 28 if target.vector_registers >= 32 else 12
-    needed = -(-columns // lanes)
-    most_rows = 14 if target.vector_registers >= 32 else 6
-    count = math.prod(rows)
-    by_line = False
-    if not fixed_distance and len(rows) > 1:
-        line = rows[-1]
-        by_line = line / -(-line // most_rows) >= 0.75 * min(most_rows, count)
-    span = rows[-1] if by_line else count
-    height = -(-span // -(-span // most_rows))
-    vectors = max(1, min(accumulators // height, 8, needed))
-    if needed > vectors and needed % vectors:  # panels as even as possible
-        vectors = -(-needed // -(-needed // vectors))
-    return Tiling(height, vectors, lanes, by_line)
 
 
 def pack_panels(right: NumpyArray, width: int, dtype: DType, group: int = 1) -> NumpyArray:
@@ -155,6 +115,14 @@ Right = PackedRight | PlainRight
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Which of the tiles that use a panel one after the other; by default the only one."""
+
+    number: Expr = ix.ZERO
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Place:
     """Which tile: its rows, its panel of columns, and how many vectors of that; the last has `last` active lanes."""
 
@@ -163,6 +131,7 @@ class Place:
     rows: Sequence[Index]
     vectors: int
     last: int
+    turn: Turn = Turn()
 
 
 class RegisterTile:
@@ -197,6 +166,7 @@ class RegisterTile:
         if rounds:
             with self.e.loop("k", rounds, carry=sums) as (at, loop):
                 inner = list(loop.carried)
+                self._fetch_ahead(place, flat + at * unroll, unroll)
                 for u in range(unroll):
                     k = at * unroll + u
                     inner = self._step(place, (*depth, k), flat + k, inner)
@@ -206,6 +176,24 @@ class RegisterTile:
             k = ix.constant(rounds * unroll + u)
             sums = self._step(place, (*depth, k), flat + k, sums)
         return sums
+
+    def _fetch_ahead(self, place: Place, flat: Expr, depths: int) -> None:
+        """Ask for this turn's part of the next panel, so that memory is read while the registers work.
+
+        A panel serves its tiles from cache; without this the first of them would wait for memory at each depth.
+        """
+        right, turn = self.right, place.turn
+        if not isinstance(right, PackedRight) or right.buffer.bytes < FAR_BYTES:
+            return
+        if len(place.rows) * turn.count < 8:  # reading is all the work, and the hardware sees what comes next
+            return
+        line = 64 // right.buffer.element.bytes
+        share = -(-right.panel_elements * right.group // (turn.count * line)) * line
+        stride = -(-right.width * right.group * depths // turn.count)
+        start = (place.batch * right.batch_elements + (place.panel + 1) * right.panel_elements) * right.group
+        for k in range(-(-stride // line)):
+            at = start + turn.number * share + flat // depths * stride + k * line
+            self.b.prefetch(right.buffer, self.e.position(at))
 
     def _step(self, place: Place, depth: Index, flat: Expr, sums: Sequence[Value]) -> list[Value]:
         """One depth: an outer product of a column of the left and a line of the right operand."""

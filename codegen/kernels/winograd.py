@@ -24,7 +24,8 @@ from onnxla.codegen.kernels.epilogue import finish
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import lower_loop, name_of
-from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, choose_tiling, pack_panels
+from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, pack_panels
+from onnxla.codegen.kernels.tiling import choose_tiling
 from onnxla.codegen.kernels.value import Array
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
 from onnxla.hlo.literal import Literal

@@ -1,0 +1,73 @@
+"""How contractions are cut: who reads which operand, how often, and what is asked for ahead of time."""
+
+import math
+
+import numpy as np
+import pytest
+
+from onnxla.codegen.cpu.target import Target, named_target
+from onnxla.codegen.kernels.schedule import lower
+from onnxla.codegen.kernels.text import print_kernel
+from onnxla.codegen.kernels.tiling import Shapes, Sharing, choose_tiling, share_out
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.types import F32, TensorType
+
+V3 = named_target("x86-64-v3")
+MACHINE = Target(V3.triple, V3.cpu, V3.features, l2_bytes=1 << 20)
+
+
+def sharing(rows: int, columns: int, depth: int, batches: int = 1) -> Sharing:
+    tiling = choose_tiling((rows,), columns, True, F32, MACHINE)
+    return share_out(Shapes(batches, (rows,), columns, (depth,), rows * depth * 4), tiling)
+
+
+def test_rows_that_stay_in_cache_let_each_weight_be_read_once() -> None:
+    plan = sharing(64, 4096, 512)
+    assert plan.tile_shares == 1
+    assert plan.panel_shares > 8
+    assert plan.block == plan.tiles
+
+
+def test_rows_beyond_the_cache_come_in_blocks_that_fit() -> None:
+    plan = sharing(512, 1024, 1024)
+    rows = plan.block * math.ceil(512 / plan.tiles)
+    assert 1 < plan.block < plan.tiles
+    assert rows * 1024 * 4 <= MACHINE.l2_bytes // 4
+    assert plan.tile_shares * plan.block >= plan.tiles
+
+
+def test_small_weights_stay_while_tasks_share_out_rows() -> None:
+    plan = sharing(20_000, 32, 64)
+    assert plan.tile_shares > 8
+    assert plan.panel_shares <= 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth"), [(1, 1, 1), (1, 5000, 3), (7, 33, 5000), (3000, 1, 1), (97, 101, 103)]
+)
+@pytest.mark.parametrize("batches", [1, 3, 40])
+def test_tiles_and_panels_cover_the_result(rows: int, columns: int, depth: int, batches: int) -> None:
+    tiling = choose_tiling((rows,), columns, True, F32, MACHINE)
+    plan = sharing(rows, columns, depth, batches)
+    assert plan.tall * tiling.rows + (plan.line_tiles - plan.tall) * (tiling.rows - 1) == rows
+    assert plan.panels * tiling.width + plan.tail_columns == columns
+    assert plan.tasks == batches * plan.panel_shares * plan.tile_shares
+    assert plan.tile_shares <= plan.tiles
+    assert plan.panel_shares <= plan.panels + (plan.tail_columns > 0)
+    assert 1 <= plan.block <= plan.tiles
+
+
+def kernel_of_product(rows: int, depth: int, columns: int) -> str:
+    b = Builder()
+    weights = b.constant(np.ones((depth, columns), np.float32))
+    product = b.matmul(b.parameter(TensorType(F32, (rows, depth))), weights)
+    return print_kernel(lower(product, MACHINE).calls[-1].kernel)
+
+
+def test_the_next_panel_of_large_weights_is_asked_for() -> None:
+    assert "prefetch packed" in kernel_of_product(64, 512, 512)
+
+
+def test_small_weights_and_single_rows_need_no_asking() -> None:
+    assert "prefetch" not in kernel_of_product(64, 64, 64)
+    assert "prefetch" not in kernel_of_product(1, 512, 512)
