@@ -21,6 +21,7 @@ from onnxla.errors import (
     raise_problems,
 )
 from onnxla.frontends.onnx import rules
+from onnxla.frontends.onnx.expanded_size import expanded_nodes
 from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.session import Session
@@ -122,6 +123,7 @@ def _walk(
         raise ResourceLimitError(f"the model has {len(model.proto.graph.node)} nodes; the limit is {limits.nodes}")
     check_structure(model)
     _require_known_opset(model)
+    _require_nodes_within(limits.nodes, session)
     values = {name: np.asarray(value) for name, value in constants.items()}
     signature = signature_of(model)
     inputs = bind_inputs(signature.inputs, shapes, dims, values, (d.name for d in signature.defaults))
@@ -138,6 +140,20 @@ def _walk(
     except RecursionError as error:
         raise ResourceLimitError("subgraphs and functions are nested too deeply") from error
     return graph, inputs
+
+
+def _require_nodes_within(limit: int, session: Session) -> None:
+    """Functions can multiply: count before anything is written out."""
+    if not session.functions:
+        return
+    try:
+        count = expanded_nodes(session.model, session.functions)
+    except RecursionError as error:
+        raise ResourceLimitError("subgraphs and functions are nested too deeply") from error
+    if count > limit:
+        raise ResourceLimitError(
+            f"the model has {count} nodes with its functions written out; Limits(nodes=...) allows {limit}"
+        )
 
 
 def _require_known_opset(model: OnnxModel) -> None:

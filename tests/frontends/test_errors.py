@@ -201,8 +201,43 @@ def test_functions_that_multiply_meet_the_node_limit() -> None:
         nodes = [node(inputs=["x"], outputs=["h"], **callee), node(inputs=["h"], outputs=["y"], **callee)]
         opsets = [helper.make_opsetid("mine", 1), helper.make_opsetid("", 21)]
         model.functions.append(helper.make_function("mine", f"F{i}", ["x"], ["y"], nodes, opsets))
-    with pytest.raises(ResourceLimitError, match="more than 1000 nodes"):
-        import_model(model, limits=Limits(nodes=1000))
+    with pytest.raises(ResourceLimitError, match=r"^the model has 2147483647 nodes with its functions written out; "):
+        import_model(model)
+
+
+def test_calls_that_nobody_reads_do_not_count() -> None:
+    nodes = [node("Mine", ["x"], ["dead"], domain="mine"), node("Neg", ["x"], ["y"])]
+    model = model_of(nodes, {"x": X}, ["y"], domains={"mine": 1})
+    body = [node("Neg", [f"x{i}"], [f"x{i + 1}"]) for i in range(5)]
+    opsets = [helper.make_opsetid("", 21)]
+    model.functions.append(helper.make_function("mine", "Mine", ["x0"], ["x5"], body, opsets))
+    import_model(model, limits=Limits(nodes=2))
+    model.graph.output[0].name = "dead"
+    assert import_model(model, limits=Limits(nodes=6)).outputs[0].name == "dead"
+    with pytest.raises(ResourceLimitError, match="the model has 6 nodes with its functions written out"):
+        import_model(model, limits=Limits(nodes=5))
+
+
+def test_of_the_branches_of_an_if_the_smaller_counts() -> None:
+    long = body_of([node("Neg", [a], [b]) for a, b in (("x", "p"), ("p", "q"), ("q", "r"))], {}, {"r": 1})
+    short = body_of([node("Neg", ["x"], ["s"])], {}, {"s": 1})
+    nodes = [node("If", ["c"], ["y"], then_branch=short, else_branch=long), node("F", ["y"], ["z"], domain="mine")]
+    model = model_of(nodes, {"x": X}, ["z"], initializers={"c": np.array(True)}, domains={"mine": 1})
+    opsets = [helper.make_opsetid("", 21)]
+    model.functions.append(helper.make_function("mine", "F", ["a"], ["b"], [node("Abs", ["a"], ["b"])], opsets))
+    import_model(model, limits=Limits(nodes=4))
+    with pytest.raises(ResourceLimitError, match="the model has 4 nodes"):
+        import_model(model, limits=Limits(nodes=3))
+
+
+def test_functions_nested_too_deeply_are_refused() -> None:
+    model = model_of([node("F0", ["x"], ["y"], domain="mine")], {"x": X}, ["y"], domains={"mine": 1})
+    opsets = [helper.make_opsetid("mine", 1), helper.make_opsetid("", 21)]
+    for i in range(2000):
+        call = node(f"F{i + 1}", ["x"], ["y"], domain="mine") if i < 1999 else node("Neg", ["x"], ["y"])
+        model.functions.append(helper.make_function("mine", f"F{i}", ["x"], ["y"], [call], opsets))
+    with pytest.raises(ResourceLimitError, match="nested"):
+        import_model(model)
 
 
 def test_giant_values_meet_the_element_limit() -> None:
