@@ -35,10 +35,10 @@ def gather(node: NodeView, b: Builder) -> Instruction:
     x, indices = node.input(0), node.input(1)
     axis = normal_axis(node, node.int("axis", 0), len(x.shape))
     size = x.shape[axis]
-    known = node.known(1)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    if known is None and 0 in shape:
+    if 0 in shape:
         return b.full(shape, 0, x.tensor_type.element)
+    known = node.known(1)
     if known is None:
         return b.take(x, wrap_negative(b, indices, size), axis)
     if known.size and not (-size <= known.min() and known.max() < size):

@@ -58,8 +58,10 @@ def test_gather_nd_of_nothing(shape: tuple[int, ...], indices: tuple[int, ...]) 
     check_node("GatherND", normal(*shape), np.zeros(indices, np.int64))
 
 
-def test_gather_of_nothing_from_a_dimension_without_elements() -> None:
-    check_node("Gather", normal(2, 0, 3), np.zeros((0, 2), np.int64), axis=1)
+@pytest.mark.parametrize("constant", [[], [1]])
+@pytest.mark.parametrize("indices", [(0,), (0, 2)])
+def test_gather_of_nothing_from_a_dimension_without_elements(indices: tuple[int, ...], constant: list[int]) -> None:
+    check_node("Gather", normal(2, 0, 3), np.zeros(indices, np.int64), constant=constant, axis=1)
 
 
 @pytest.mark.parametrize(
