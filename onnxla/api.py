@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from onnxla.compiler import Compiler, Progress
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError, ModelFormatError
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
+from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflow, read_tensorflow
 from onnxla.hlo.module import Module
 from onnxla.hlo.parser import parse_module
 from onnxla.hlo.types import Array
@@ -22,9 +23,10 @@ from onnxla.runtime.program import Program, TensorSignature
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelTensor, model_tensor, result_tensors
 from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
+from onnxla.tensorflow_source import TensorFlowSource
 from onnxla.version import __version__
 
-Model: TypeAlias = "ModelSource | Module"
+Model: TypeAlias = "ModelSource | TensorFlowModel | Module"
 Dims: TypeAlias = Mapping[str, int | Sequence[int]]
 Options: TypeAlias = CompileOptions | Mapping[str, Any] | None
 
@@ -42,13 +44,19 @@ def compile(
     input_shapes: Shapes | None = None,
     progress: Progress | None = None,
     folder: str | os.PathLike[str] | None = None,
+    signature: str | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
 ) -> CompiledModel:
-    """Compile an ONNX model (a path, bytes or a ModelProto) or HLO (a module, or a path that ends in `.hlo`).
+    """Compile an ONNX model (a path, bytes or a ModelProto), a TensorFlow model (a SavedModel's folder, or a frozen
+    GraphDef), or HLO (a module, or a path that ends in `.hlo`).
 
     `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
     sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
     compiled when it first runs. `constants` gives values of inputs that the code is made for. `limits` bounds what a
     model may ask for. `folder` is where the external data of an in-memory model lies. `progress` is told about stages.
+    `signature` chooses one of a SavedModel; `inputs` and `outputs` name values of a GraphDef, by default its
+    placeholders and what nobody reads.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
     for wrong arguments, ResourceLimitError beyond a documented limit, DeviceError for a target that is not there.
@@ -58,7 +66,8 @@ def compile(
     shapes = shapes if shapes is not None else input_shapes
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
-    source = _source(model, settings, limits or Limits.from_environment(), values, folder)
+    cut = _Cut(signature, inputs, outputs)
+    source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
     compiler = Compiler(source, target, settings, progress)
     choices = list(_each_size(dims or {}))
     programs: list[Program] = []
@@ -71,20 +80,30 @@ def compile(
         if programs or len(choices) > 1 or not may_compile_later(error):
             raise
     fixed = _single_sizes(dims or {})
-    signature = source.signature(fixed, shapes or {})
+    interface = source.signature(fixed, shapes or {})
     if len(programs) == 1:
-        signature = replace(
-            signature, inputs=_tensors(programs[0].inputs), outputs=result_tensors(programs[0], signature.outputs)
+        interface = replace(
+            interface, inputs=_tensors(programs[0].inputs), outputs=result_tensors(programs[0], interface.outputs)
         )
     return CompiledModel(
-        signature,
+        interface,
         programs,
         specialise=None if programs else _specialise(compiler, fixed),
         constants=values,
         num_threads=num_threads,
         about=_about(compiler),
         report=report,
+        state=source.state,
     )
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Which part of a TensorFlow model is meant."""
+
+    signature: str | None
+    inputs: Sequence[str] | None
+    outputs: Sequence[str] | None
 
 
 def _source(
@@ -93,7 +112,13 @@ def _source(
     limits: Limits,
     constants: Mapping[str, Array],
     folder: str | os.PathLike[str] | None,
+    cut: _Cut,
 ) -> Source:
+    if isinstance(model, TensorFlowModel) or is_tensorflow(model):
+        tensorflow = read_tensorflow(model)
+        return TensorFlowSource(tensorflow, options, limits, constants, cut.signature, cut.inputs, cut.outputs)
+    if cut != _Cut(None, None, None):
+        raise InputError("signature=, inputs= and outputs= are for TensorFlow models")
     if isinstance(model, (str, os.PathLike)) and Path(model).suffix == ".hlo":
         model = _read_hlo(Path(model), limits)
     if not isinstance(model, Module):

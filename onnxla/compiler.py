@@ -86,7 +86,9 @@ class Compiler:
         return CacheKey(
             {
                 "model": digest_of_all([text, fingerprint(imported.module)]),
-                "signature": "; ".join(map(str, (*imported.inputs, "->", *imported.outputs, *imported.results))),
+                "signature": "; ".join(
+                    map(str, (*imported.inputs, "->", *imported.outputs, *imported.state, *imported.results))
+                ),
                 "constants": digest_of_all(
                     part for name, value in sorted(imported.constants.items()) for part in (name, *constant_data(value))
                 ),
@@ -117,6 +119,7 @@ class Compiler:
         return Program(
             inputs=imported.inputs,
             outputs=imported.outputs,
+            state=imported.state,
             results=imported.results,
             objects=made.objects,
             thread_pool=made.thread_pool,

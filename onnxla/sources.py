@@ -50,6 +50,8 @@ class Imported:
     """Values of inputs that the module was made for."""
     results: tuple[Result, ...] = ()
     """How the model's outputs are made of `outputs`; empty where they are the same."""
+    state: tuple[TensorSignature, ...] = ()
+    """Variables that the model changes: parameters after the inputs, and elements of the root after the outputs."""
 
 
 class Source(ABC):
@@ -62,6 +64,11 @@ class Source(ABC):
     @abstractmethod
     def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
         """Inputs and outputs as the model declares them, with the sizes that are known."""
+
+    @property
+    def state(self) -> Mapping[str, Array]:
+        """The variables that running changes, with the values they begin with."""
+        return {}
 
     @abstractmethod
     def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
@@ -87,8 +94,8 @@ class OnnxSource(Source):
     def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
         declared = signature_of(self._model)
         return ModelSignature(
-            tuple(_model_tensor(s, dims, shapes) for s in declared.inputs if s.name not in self._constants),
-            tuple(_model_tensor(s, dims, {}) for s in declared.outputs),
+            tuple(declared_tensor(s, dims, shapes) for s in declared.inputs if s.name not in self._constants),
+            tuple(declared_tensor(s, dims, {}) for s in declared.outputs),
             tuple(s.name for s in declared.defaults if s.name not in self._constants),
         )
 
@@ -111,8 +118,8 @@ class OnnxSource(Source):
                     raise
                 constants |= {name: values[name].copy() for name in needed}
                 continue
-            inputs = tuple(_tensor_signature(s.name, s.type) for s in found.inputs)
-            outputs = tuple(_tensor_signature(s.name, s.type) for s in found.outputs)
+            inputs = tuple(tensor_signature(s.name, s.type) for s in found.inputs)
+            outputs = tuple(tensor_signature(s.name, s.type) for s in found.outputs)
             results = () if _are_tensors(found.results) else _results(found.results)
             return Imported(found.module, inputs, outputs, constants, results)
 
@@ -164,7 +171,7 @@ def _hlo_signatures(instructions: Sequence[Instruction], kind: str) -> tuple[Ten
     for i in instructions:
         if not isinstance(i.type, TensorType):
             raise HloError(f"an {kind} of the module is {i.type}; inputs and outputs must be tensors")
-    return tuple(_tensor_signature(n, i.tensor_type) for n, i in zip(names, instructions, strict=True))
+    return tuple(tensor_signature(n, i.tensor_type) for n, i in zip(names, instructions, strict=True))
 
 
 def _are_tensors(values: Sequence[Value]) -> bool:
@@ -193,11 +200,11 @@ def _results(values: Sequence[Value]) -> tuple[Result, ...]:
     return tuple(map(result, values))
 
 
-def _tensor_signature(name: str, type: TensorType) -> TensorSignature:
+def tensor_signature(name: str, type: TensorType) -> TensorSignature:
     return TensorSignature(name, str(type.element), type.shape)
 
 
-def _model_tensor(spec: TensorSpec, dims: Mapping[str, int], shapes: Shapes) -> ModelTensor:
+def declared_tensor(spec: TensorSpec, dims: Mapping[str, int], shapes: Shapes) -> ModelTensor:
     shape: list[Dimension] | None = None if spec.shape is None else list(spec.shape)
     if spec.name in shapes:
         shape = [int(n) for n in shapes[spec.name]]

@@ -25,7 +25,6 @@ from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs
 from onnxla.frontends.tensorflow import rules
 from onnxla.frontends.tensorflow.graph_importer import GraphImporter
-from onnxla.frontends.tensorflow.loops import with_functional_loops
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow
 from onnxla.frontends.tensorflow.session import Session
 from onnxla.frontends.tensorflow.signature import Interface, Port, interface_of
@@ -125,8 +124,7 @@ class _Walk:
         self._parameters = [self._parameter(spec) for spec in specs]
         self._mutable = mutable
         self._state = ModelState(model.variables, self._builder, mutable)
-        body = with_functional_loops(model.body, [p.edge.node for p in interface.outputs])
-        self._graph = GraphImporter(self.session, self._builder, body, self._state)
+        self._graph = GraphImporter(self.session, self._builder, model.body, self._state)
 
     def run(self) -> ImportedTensorFlow | None:
         """The imported model; None where there are problems."""

@@ -12,7 +12,9 @@ from google.protobuf.message import DecodeError
 
 from onnxla.errors import InputError, ModelFormatError
 from onnxla.frontends.tensorflow.checkpoint import Checkpoint
+from onnxla.frontends.tensorflow.choices import with_choices
 from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
+from onnxla.frontends.tensorflow.loops import with_functional_loops
 from onnxla.frontends.tensorflow.messages import GraphDef, SavedModel
 from onnxla.frontends.tensorflow.variables import Variables, find_variables
 
@@ -104,10 +106,10 @@ def _read_saved_model(folder: Path) -> TensorFlowModel:
 
 
 def _model_of_graph(name: str, graph: Any) -> TensorFlowModel:
-    functions: Sequence[Any] = graph.library.function
-    return TensorFlowModel(
-        name, body_of_graph(name, graph.node), {f.signature.name: body_of_function(f) for f in functions}
-    )
+    library: Sequence[Any] = graph.library.function
+    body, functions = with_functional_loops(body_of_graph(name, graph.node))
+    functions |= {f.signature.name: body_of_function(f) for f in library}
+    return TensorFlowModel(name, with_choices(body), {key: with_choices(f) for key, f in functions.items()})
 
 
 def _read(message: Any, path: Path) -> Any:

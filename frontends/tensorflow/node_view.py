@@ -109,6 +109,8 @@ class NodeView:
     def input(self, i: Int) -> Instruction:
         """Input `i`, which must be there and be a tensor of numbers."""
         value = self.value(i)
+        if isinstance(value, Handle) and value.is_reference:
+            return self.host.state.read(value.name)
         if not isinstance(value, Instruction):
             self.unsupported(f"input {self.input_name(i)} is a {describe(value)}, where numbers were expected")
         return value

@@ -16,9 +16,10 @@ __all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "Value", "describ
 
 @dataclass(frozen=True)
 class Handle:
-    """The resource of a variable."""
+    """A variable: its resource, or in TensorFlow 1 a reference, which reads as its value."""
 
     name: str
+    is_reference: bool = False
 
     def __str__(self) -> str:
         return f"variable {self.name}"

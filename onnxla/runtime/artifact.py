@@ -5,6 +5,7 @@ It is a zip file, so that any tool opens it. Entries are stored, not compressed,
     code/<triple>/<k>.o       object code; code/<triple>/thread_pool.o is the thread pool
     weights/<k>.bin           packed weights, read in place
     constants/<k>.bin         values of inputs that a program was made for
+    state/<k>.bin             values of the variables that running changes
     texts/<program>/<stage>   HLO and the plan, read only when asked for
     manifest.json             signature, programs; offset, size and digest of every other section
 
@@ -60,6 +61,8 @@ class Artifact:
     programs: tuple[Program, ...]
     about: Mapping[str, Json] = field(default_factory=dict)
     """Facts for people and the cache: onnxla's version, model digest, options."""
+    state: Mapping[str, Array] = field(default_factory=dict)
+    """The variables that the programs change, with their values."""
 
 
 def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
@@ -134,6 +137,7 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
 
     sections = _Sections()
     programs = [_program_json(p, k, sections) for k, p in enumerate(artifact.programs)]
+    state = _arrays_json(artifact.state, "state", sections)
     with ZipFile(file, "w", ZIP_STORED) as archive:
         table = {}
         for name, data in sections.contents.items():
@@ -151,6 +155,7 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
                 "defaults": list(artifact.signature.defaults),
             },
             "programs": programs,
+            "state": state,
             "sections": table,
         }
         text = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
@@ -173,6 +178,14 @@ def _add_entry(archive: "ZipFile", file: IO[bytes], name: str, data: Section) ->
     return unpadded + padding
 
 
+def _arrays_json(arrays: Mapping[str, Array], prefix: str, sections: _Sections) -> Json:
+    return [
+        [name, element, list(value.shape), sections.add(prefix, ".bin", data)]
+        for name, value in sorted(arrays.items())
+        for element, data in [constant_data(value)]
+    ]
+
+
 def _program_json(program: Program, index: int, sections: _Sections) -> Json:
     code = f"code/{program.triple}"
     return {
@@ -182,11 +195,8 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
         "objects": [sections.add(code, ".o", o) for o in program.objects],
         "thread_pool": sections.add_named(f"{code}/thread_pool.o", program.thread_pool),
         "weights": sections.add("weights", ".bin", program.weights.data),
-        "constants": [
-            [name, element, list(value.shape), sections.add("constants", ".bin", data)]
-            for name, value in sorted(program.constants.items())
-            for element, data in [constant_data(value)]
-        ],
+        "constants": _arrays_json(program.constants, "constants", sections),
+        "state": [[t.name, t.element, list(t.shape)] for t in program.state],
         "texts": {
             stage: sections.add_named(f"texts/{index}/{stage}", text.encode()) for stage, text in program.texts.items()
         },
@@ -243,6 +253,7 @@ class _Reader:
             ),
             programs,
             _typed(self._manifest["about"], dict),
+            self._arrays(self._manifest["state"]),
         )
 
     def section(self, name: str) -> memoryview:
@@ -290,7 +301,6 @@ class _Reader:
     def _program(self, stored: Json) -> Program:
         weights = np.asarray(self.weights(stored["weights"]))
         outputs = _tensor_signatures(stored["outputs"])
-        constants = {_typed(row[0], str): self._constant(row) for row in _typed(stored["constants"], list)}
         return Program(
             inputs=_tensor_signatures(stored["inputs"]),
             outputs=outputs,
@@ -298,7 +308,8 @@ class _Reader:
             objects=tuple(bytes(self.section(name)) for name in _typed(stored["objects"], list)),
             thread_pool=bytes(self.section(stored["thread_pool"])),
             weights=weights,
-            constants=constants,
+            constants=self._arrays(stored["constants"]),
+            state=_tensor_signatures(stored["state"]),
             texts=_Texts(self, _typed(stored["texts"], dict)),
             arena_bytes=_count(stored["arena_bytes"]),
             intermediate_bytes=_count(stored["intermediate_bytes"]),
@@ -312,6 +323,9 @@ class _Reader:
             cpu=_typed(stored["cpu"], str),
             features=tuple(_typed(f, str) for f in _typed(stored["features"], list)),
         )
+
+    def _arrays(self, rows: Json) -> dict[str, Array]:
+        return {_typed(row[0], str): self._constant(row) for row in _typed(rows, list)}
 
     def _constant(self, row: Json) -> Array:
         name, element, shape, section = row

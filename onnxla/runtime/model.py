@@ -14,11 +14,13 @@ import numpy as np
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
+from onnxla.runtime.arrays import native_array
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
-from onnxla.runtime.executable import Executable, native_array
+from onnxla.runtime.executable import Executable
 from onnxla.runtime.program import GPU_TRIPLE, Array, Program
 from onnxla.runtime.results import TensorResult, assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
+from onnxla.runtime.state import ModelState
 from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class CompiledModel:
         num_threads: int | None = None,
         about: Mapping[str, Any] | None = None,
         report: "CompileReport | None" = None,
+        state: Mapping[str, Array] | None = None,
     ) -> None:
         if num_threads is not None and num_threads < 1:
             raise InputError(f"num_threads={num_threads}: at least 1 is needed")
@@ -53,7 +56,9 @@ class CompiledModel:
         self._specialise = specialise
         self._constants = dict(constants or {})
         """Values of inputs that were fixed when compiling; a run may leave them out."""
-        self._executables = [_executable_for(p) for p in programs]
+        self.state = ModelState(state or {})
+        """The variables that running changes, by name: readable, settable, and part of what is saved."""
+        self._executables = [_executable_for(p, self.state) for p in programs]
         """Those used last come first. The list is replaced, never changed, so readers need no lock."""
         self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
         self._compiling = threading.Lock()
@@ -157,10 +162,13 @@ class CompiledModel:
             executable.release_memory()
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the artifact, with every specialisation there is; returns its size in bytes. Raises ArtifactError."""
+        """Write the artifact, with every specialisation there is and the state as it is now.
+
+        Returns its size in bytes. Raises ArtifactError.
+        """
         self._latest()
         ordered = sorted(self.programs, key=_shape_key)
-        return write_artifact(path, Artifact(self._signature, tuple(ordered), self._about))
+        return write_artifact(path, Artifact(self._signature, tuple(ordered), self._about, dict(self.state)))
 
     def link(self) -> None:
         """Bring the code into this process now, not at the first run. Raises ArtifactError where it cannot run."""
@@ -297,7 +305,7 @@ class CompiledModel:
         with self._compiling:
             found = self._find(arrays)
             if found is None:
-                found = _executable_for(self._specialise(arrays))
+                found = _executable_for(self._specialise(arrays), self.state)
                 self._put_first(found)
             return found
 
@@ -323,18 +331,23 @@ def load_compiled(
     inputs = {t.name for t in artifact.signature.inputs}
     fixed = {name: value for name, value in artifact.programs[0].constants.items() if name not in inputs}
     model = CompiledModel(
-        artifact.signature, artifact.programs, constants=fixed, num_threads=num_threads, about=artifact.about
+        artifact.signature,
+        artifact.programs,
+        constants=fixed,
+        num_threads=num_threads,
+        about=artifact.about,
+        state=artifact.state,
     )
     model.link()
     return model
 
 
-def _executable_for(program: Program) -> Executable:
+def _executable_for(program: Program, state: ModelState) -> Executable:
     if program.triple == GPU_TRIPLE:
         from onnxla.runtime.device_executable import DeviceExecutable
 
-        return DeviceExecutable(program)
-    return Executable(program)
+        return DeviceExecutable(program, state=state)
+    return Executable(program, state)
 
 
 def _fits(program: Program, arrays: Mapping[str, Array]) -> bool:

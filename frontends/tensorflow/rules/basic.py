@@ -4,7 +4,7 @@ import numpy as np
 
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
-from onnxla.frontends.tensorflow.values import Nothing, StringConstant, Value
+from onnxla.frontends.tensorflow.values import Handle, Nothing, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Instruction
@@ -31,7 +31,9 @@ def const(node: NodeView, b: Builder) -> Value:
     "GuaranteeConst",
 )
 def identity(node: NodeView, b: Builder) -> Value:
-    return node.value(0)
+    """A reference to a variable is read."""
+    value = node.value(0)
+    return node.input(0) if isinstance(value, Handle) and value.is_reference else value
 
 
 @tf_op("IdentityN")

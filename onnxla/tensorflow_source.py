@@ -1,0 +1,78 @@
+"""A TensorFlow model as something that can be compiled: one signature of a SavedModel, or a graph between two cuts."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from onnxla.config import CompileOptions, Limits
+from onnxla.errors import CompileError
+from onnxla.frontends.tensorflow.importer import import_tensorflow
+from onnxla.frontends.tensorflow.model_file import TensorFlowModel
+from onnxla.frontends.tensorflow.signature import interface_of
+from onnxla.frontends.tensorflow.state import initial_values
+from onnxla.hlo.types import Array, type_of
+from onnxla.runtime.signature import ModelSignature
+from onnxla.sources import Imported, Shapes, Source, declared_tensor, needed_values, tensor_signature
+
+
+class TensorFlowSource(Source):
+    """`constants` are the inputs whose values are fixed."""
+
+    def __init__(
+        self,
+        model: TensorFlowModel,
+        options: CompileOptions,
+        limits: Limits,
+        constants: Mapping[str, Array],
+        signature: str | None = None,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        """Raises InputError for names that there are not."""
+        self.name = model.name
+        self.nodes = model.node_count
+        self._model = model
+        self._options = options
+        self._limits = limits
+        self._constants = dict(constants)
+        self._choice = {"signature": signature, "inputs": inputs, "outputs": outputs}
+        self._interface = interface_of(model, signature, inputs, outputs)
+
+    def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
+        inputs = [p.spec for p in self._interface.inputs if p.spec.name not in self._constants]
+        return ModelSignature(
+            tuple(declared_tensor(s, dims, shapes) for s in inputs),
+            tuple(declared_tensor(p.spec, dims, {}) for p in self._interface.outputs),
+        )
+
+    @cached_property
+    def state(self) -> Mapping[str, Array]:
+        """The variables that the graph assigns to, with their values in the checkpoint."""
+        return initial_values(self._model, self._interface)
+
+    def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
+        constants = dict(self._constants)
+        while True:
+            open_shapes = {name: shape for name, shape in shapes.items() if name not in constants}
+            try:
+                found = import_tensorflow(
+                    self._model,
+                    shapes=open_shapes,
+                    dims=dims,
+                    constants=constants,
+                    options=self._options,
+                    limits=self._limits,
+                    **self._choice,
+                )
+            except CompileError as error:
+                needed = needed_values(error)
+                if not needed or not needed <= values.keys() or needed <= constants.keys():
+                    raise
+                constants |= {name: values[name].copy() for name in needed}
+                continue
+            return Imported(
+                module=found.module,
+                inputs=tuple(tensor_signature(s.name, s.type) for s in found.inputs),
+                outputs=tuple(tensor_signature(s.name, s.type) for s in found.outputs),
+                constants=constants,
+                state=tuple(tensor_signature(name, type_of(value)) for name, value in found.state.items()),
+            )
