@@ -23,8 +23,9 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.epilogue import finish
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.loop import lower_loop, name_of
-from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, pack_panels
+from onnxla.codegen.kernels.loop import name_of
+from onnxla.codegen.kernels.pad import lower_pad
+from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, Turn, pack_panels
 from onnxla.codegen.kernels.tiling import choose_tiling
 from onnxla.codegen.kernels.value import Array
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
@@ -164,7 +165,7 @@ class _Winograd:
         source = Instruction(Parameter(0, lhs))
         zero = Instruction(Constant(Literal(np.zeros((), np.float32))))
         pad = Instruction(Pad((0, above, left, 0), (0, below, right, 0), (0, 0, 0, 0)), (source, zero))
-        (call,) = lower_loop(Cluster.of(pad), self.target).calls
+        (call,) = lower_pad(Cluster.of(pad), self.target).calls
         number = self.cluster.operand_number(self.hero.operands[0])
         arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
         return pad.tensor_type, KernelCall(call.kernel, arguments)
@@ -271,20 +272,25 @@ class _Winograd:
         self, register_tile: RegisterTile, place: Expr, panel: Expr, vectors: int, tall: int, count: int, height: int
     ) -> None:
         e = self.e
-        for name, amount, size, start in (
-            ("tall", tall, height, 0),
-            ("short", count - tall, height - 1, tall * height),
-        ):
+        for name, amount, size, before in (("tall", tall, height, 0), ("short", count - tall, height - 1, tall)):
             if amount:
                 with e.loop(name, amount) as (t, _):
-                    self._tile(register_tile, place, panel, vectors, t * size + start, size)
+                    turn = Turn(t + before, count)
+                    self._tile(register_tile, place, panel, vectors, t * size + before * height, size, turn)
 
     def _tile(
-        self, register_tile: RegisterTile, place: Expr, panel: Expr, vectors: int, start: Expr, height: int
+        self,
+        register_tile: RegisterTile,
+        place: Expr,
+        panel: Expr,
+        vectors: int,
+        start: Expr,
+        height: int,
+        turn: Turn,
     ) -> None:
         e, b, s, lanes = self.e, self.b, self.shape, self.tiling.lanes
         rows = [(start + i,) for i in range(height)]
-        sums = register_tile.sums(Place(place, panel, rows, vectors, lanes))
+        sums = register_tile.sums(Place(place, panel, rows, vectors, lanes, turn))
         for i in range(height):
             for j in range(vectors):
                 at = place * (s.block * s.features) + rows[i][0] * s.features + panel * self.tiling.width + j * lanes
