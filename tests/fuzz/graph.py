@@ -25,7 +25,24 @@ ALL = (*FLOATS, *INTS, "bool")
 EPSILON = {"float32": 1.2e-7, "float64": 2.3e-16, "float16": 1e-3, "bfloat16": 8e-3}
 _ROUNDINGS = {"float32": 16, "float64": 16, "float16": 2, "bfloat16": 2}
 """How many units in the last place one operation may be off; half precision is computed in float32."""
-OPSETS = {11: 1, 12: 2, 13: 4, 14: 2, 15: 2, 17: 4, 18: 4, 20: 6, 21: 4, 22: 4, 24: 2, 26: 1, 28: 1}
+OPSETS = {
+    8: 0.5,
+    9: 0.5,
+    10: 1,
+    11: 1,
+    12: 2,
+    13: 4,
+    14: 2,
+    15: 2,
+    17: 4,
+    18: 4,
+    20: 6,
+    21: 4,
+    22: 4,
+    24: 2,
+    26: 1,
+    28: 1,
+}
 """How often each opset is the model's."""
 MICROSOFT = "com.microsoft"
 

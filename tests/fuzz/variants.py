@@ -98,6 +98,17 @@ def more_outputs(case: Case, source: random.Random) -> Case:
     return dataclasses.replace(case, model=model)
 
 
+def open_shapes(case: Case, source: random.Random) -> Case:
+    """No dimension of an input is known before the first run."""
+    model = _copy(case)
+    for k, taken in enumerate(model.graph.input):
+        for axis, dimension in enumerate(taken.type.tensor_type.shape.dim):
+            dimension.dim_param = f"d{k}_{axis}"
+    for output in model.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return dataclasses.replace(case, model=model)
+
+
 def _split(model: ModelProto, whole: str, parts: list[str], axis: int, size: int) -> NodeProto:
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     if opset < 13:
@@ -119,5 +130,13 @@ def _copy(case: Case) -> ModelProto:
 
 VARIANTS: dict[str, Callable[[Case, random.Random], Case]] = {
     f.__name__: f
-    for f in (identities, constants_as_inputs, inputs_as_constants, transpose_pairs, concatenated, more_outputs)
+    for f in (
+        identities,
+        constants_as_inputs,
+        inputs_as_constants,
+        transpose_pairs,
+        concatenated,
+        more_outputs,
+        open_shapes,
+    )
 }

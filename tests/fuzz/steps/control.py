@@ -99,6 +99,7 @@ def sequence(g: Graph) -> None:
     """Values put in a sequence; one taken out, or all of them joined."""
     x = g.pick(("float32", "int32"), rank=(1, 3))
     others = [x, g.leaf(x.dtype, x.shape), g.leaf(x.dtype, x.shape)]
+    g.allow("SequenceConstruct", others, (), "", {})
     name = f"seq{len(g.nodes)}"
     g.nodes.append(helper.make_node("SequenceConstruct", [v.name for v in others], [name]))
     bound = max(v.bound for v in others)

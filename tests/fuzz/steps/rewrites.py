@@ -40,6 +40,12 @@ def division_by_a_constant(g: Graph) -> None:
         g.node("Div", [x, g.spread(x, c)], rounded(x))
 
 
+def power_of_a_constant(g: Graph) -> None:
+    x = g.pick(SINGLES)
+    x = g.node("Tanh", [x], rounded(x, bound=1))
+    g.node("Pow", [g.spread(x, g.random.choice((1, 1, 2, 0.5))), x], rounded(x, bound=2, error=2 * x.error))
+
+
 def signs(g: Graph) -> None:
     """Chains of Neg and Abs, and sums with their ends."""
     x = g.pick((*SINGLES, "int32", "int64"))
@@ -173,7 +179,8 @@ def between_reshapes(g: Graph) -> None:
 
 
 STEPS: dict[Callable[[Graph], None], float] = {
-    arithmetic_with_a_constant: 4, division_by_a_constant: 1, signs: 1, with_itself: 1.5, flags: 2, chosen_already: 0.5,
+    arithmetic_with_a_constant: 4, division_by_a_constant: 1, power_of_a_constant: 0.3, signs: 1,
+    with_itself: 1.5, flags: 2, chosen_already: 0.5,
     bounds: 2, conversions: 2, repeated_then: 2, between_reshapes: 2,
 }  # fmt: skip
 SPECIAL = (
