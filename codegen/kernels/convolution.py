@@ -16,7 +16,8 @@ from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
-from onnxla.codegen.kernels.loop import lower_loop, name_of
+from onnxla.codegen.kernels.loop import name_of
+from onnxla.codegen.kernels.pad import lower_pad
 from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
@@ -108,7 +109,7 @@ def pad_input(
     source = Instruction(Parameter(0, lhs))
     zero = Instruction(Constant(Literal(np.zeros((), lhs.element.dtype))))
     pad = Instruction(Pad(tuple(low), tuple(high), tuple(interior)), (source, zero))
-    (call,) = lower_loop(Cluster.of(pad), target).calls
+    (call,) = lower_pad(Cluster.of(pad), target).calls
     number = cluster.operand_number(hero.operands[0])
     arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
     return (KernelCall(call.kernel, arguments),), (pad.tensor_type.bytes,), pad.tensor_type

@@ -8,6 +8,7 @@ from onnxla.codegen.kernels.convolution import lower_convolution
 from onnxla.codegen.kernels.depthwise import lower_depthwise
 from onnxla.codegen.kernels.dot import lower_dot
 from onnxla.codegen.kernels.loop import lower_loop
+from onnxla.codegen.kernels.pad import lower_pad
 from onnxla.codegen.kernels.row import lower_row
 from onnxla.codegen.kernels.scan import lower_scan
 from onnxla.codegen.kernels.scatter import lower_scatter
@@ -18,6 +19,7 @@ from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.indexing import Scatter, Sort
+from onnxla.hlo.ops.shape import Pad
 
 
 def lower(instruction: Instruction, target: Target, *, direct_only: bool = False) -> Lowering:
@@ -40,7 +42,7 @@ def lower(instruction: Instruction, target: Target, *, direct_only: bool = False
     )
 
 
-_SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter}
+_SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter, Pad: lower_pad}
 """Operations that are kernels of their own and never part of a fusion."""
 
 

@@ -11,6 +11,7 @@ in float64 while compiling. Interpolation points are 0, 1, -1, 1/2, -2 and infin
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -24,16 +25,13 @@ from onnxla.codegen.kernels.epilogue import finish
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import name_of
-from onnxla.codegen.kernels.pad import lower_pad
 from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, Turn, pack_panels
 from onnxla.codegen.kernels.tiling import choose_tiling
 from onnxla.codegen.kernels.value import Array
-from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
-from onnxla.hlo.literal import Literal
+from onnxla.codegen.lowering import KernelCall, Lowering, Packed
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution
-from onnxla.hlo.ops.shape import Pad
-from onnxla.hlo.ops.structural import Constant, Parameter
+from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import F32, TensorType
 from onnxla.hlo.types import Array as NumpyArray
 
@@ -138,12 +136,12 @@ class _Winograd:
     def __init__(self, cluster: Cluster, hero: Instruction, target: Target, shape: _Shape, number: int) -> None:
         self.cluster, self.hero, self.target, self.shape, self.number = cluster, hero, target, shape, number
         self.tiling = choose_tiling((shape.block,), shape.features, True, F32, target)
-        self.padded, self.pad_call = self._padding()
         blocks = -(-shape.tiles // shape.block)
-        frame = Frame(cluster, name_of(cluster) + "_winograd", blocks, cluster.replaced(hero, *hero.operands))
+        frame = Frame(cluster, name_of(cluster) + "_winograd", blocks, cluster.replaced(hero, hero.operands[1]))
         self.frame, self.e, self.b = frame, frame.emitter, frame.b
-        self.input = frame.array("padded", self.padded, "input")
-        frame.arguments.append(Temporary(0))
+        left = frame.emitter.leaves[hero.operands[0]]
+        assert isinstance(left, Array)
+        self.input = left
         panels = -(-shape.features // self.tiling.width)
         panel = shape.channels * self.tiling.width
         packed = self.b.parameter("packed", F32, PLACES * panels * panel, "input", 64)
@@ -153,22 +151,6 @@ class _Winograd:
         self.v = self.b.scratch("v", F32, PLACES * shape.block * shape.channels)
         self.m = self.b.scratch("m", F32, PLACES * shape.block * shape.features)
         self.y = self.b.scratch("y", F32, OUT * OUT * shape.lanes)
-
-    def _padding(self) -> tuple[TensorType, KernelCall]:
-        """The input with its padding, and whole tiles at the far edges."""
-        op = self.hero.op
-        assert isinstance(op, Convolution)
-        lhs, s = self.hero.operands[0].tensor_type, self.shape
-        above, left = (w.pad_low for w in op.window.dimensions)
-        below = s.rows * OUT + 2 - lhs.shape[1] - above
-        right = s.columns * OUT + 2 - lhs.shape[2] - left
-        source = Instruction(Parameter(0, lhs))
-        zero = Instruction(Constant(Literal(np.zeros((), np.float32))))
-        pad = Instruction(Pad((0, above, left, 0), (0, below, right, 0), (0, 0, 0, 0)), (source, zero))
-        (call,) = lower_pad(Cluster.of(pad), self.target).calls
-        number = self.cluster.operand_number(self.hero.operands[0])
-        arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
-        return pad.tensor_type, KernelCall(call.kernel, arguments)
 
     def _pack(self, kernel: NumpyArray) -> NumpyArray:
         """Weights `[3, 3, channels, features]` transformed: panels for each of the 36 places."""
@@ -188,8 +170,7 @@ class _Winograd:
             self._transform_output(first, e.bind("tile", loop.index, 0, s.block - 1))
         kernel = b.finish()
         kernel.flops = 2.0 * PLACES * s.tiles * s.channels * s.features
-        calls = (self.pad_call, KernelCall(kernel, tuple(self.frame.arguments)))
-        return Lowering(calls, (self.padded.bytes,))
+        return Lowering((KernelCall(kernel, tuple(self.frame.arguments)),))
 
     def _place(self, first: Expr, tile: Expr) -> tuple[Expr, Expr, Expr]:
         """Image, tile row and tile column of a tile of the block."""
@@ -222,22 +203,37 @@ class _Winograd:
         return [[self._combine(row, line) for row in matrix] for line in half]
 
     def _transform_input(self, first: Expr, tile: Expr) -> None:
+        """A tile inside the input is read as it lies; one that hangs over the edge has zeros there."""
         e, b, s = self.e, self.b, self.shape
+        op = self.hero.op
+        assert isinstance(op, Convolution)
         image, row, column = self._place(first, tile)
-        lanes = s.lanes
-        with e.loop("c", s.channels // lanes) as (c, _):
-            grid = [
-                [self._load(self.input, (image, row * OUT + i, column * OUT + j, c * lanes)) for j in range(IN)]
-                for i in range(IN)
-            ]
-            transformed = self._both_ways(matrices()[2], grid)
-            for k in range(PLACES):
-                at = tile * s.channels + c * lanes + k * s.block * s.channels
-                b.store(self.v, e.position(at), transformed[k // IN][k % IN], alignment=64 if lanes == 16 else 0)
+        above, left = (w.pad_low for w in op.window.dimensions)
+        ys, xs = [row * OUT + (i - above) for i in range(IN)], [column * OUT + (j - left) for j in range(IN)]
+        _, height, width, _ = self.input.type.shape
+        rows, columns = [e.inside(y, 0, height) for y in ys], [e.inside(x, 0, width) for x in xs]
+        whole = b.and_(b.and_(rows[0], rows[-1]), b.and_(columns[0], columns[-1]))
+        zero = b.const(0, F32, s.lanes)
 
-    def _load(self, array: Array, index: tuple[Expr, ...]) -> Value:
-        at = ix.linearize(index, array.type.shape)
-        return self.b.load(array.buffer, self.e.position(at), self.shape.lanes)
+        def transform(load: Callable[[int, int, Expr], Value]) -> list[Value]:
+            with e.loop("c", s.channels // s.lanes) as (c, _):
+                grid = [[load(i, j, c * s.lanes) for j in range(IN)] for i in range(IN)]
+                transformed = self._both_ways(matrices()[2], grid)
+                for k in range(PLACES):
+                    at = tile * s.channels + c * s.lanes + k * s.block * s.channels
+                    value = transformed[k // IN][k % IN]
+                    b.store(self.v, e.position(at), value, alignment=64 if s.lanes == 16 else 0)
+            return []
+
+        def plain(i: int, j: int, channel: Expr) -> Value:
+            at = ix.linearize((image, ys[i], xs[j], channel), self.input.type.shape)
+            return b.load(self.input.buffer, e.position(at), s.lanes)
+
+        def guarded(i: int, j: int, channel: Expr) -> Value:
+            inside = b.and_(rows[i], columns[j])
+            return e.choose(inside, lambda: [plain(i, j, channel)], lambda: [zero], s.lanes)[0]
+
+        e.choose(whole, lambda: transform(plain), lambda: transform(guarded), 1)
 
     def _multiply(self) -> None:
         """The 36 products [tiles, channels] x [channels, features], also for tiles that a short block lacks."""

@@ -115,6 +115,15 @@ def convolution_cases() -> Iterator[Case]:
         (random(S16, (1, 10, 9, 14)),),
         0,
     )
+    for edge in ((0, 1, 2, 1), (2, 2, 0, 0), (1, 0, 0, 2)):  # above, left, below, right
+        window = Window.of([3, 3], [1, 1], edge[:2], edge[2:])
+        x, w = random(F32, (1, 15, 22, 32), "input"), random(F32, (3, 3, 32, 32), "winograd")
+        yield Case(
+            f"Winograd padded by {edge}",
+            lambda b, p, k=w, v=window: b.convolution(p, b.constant(k), v, ConvolutionDimensions.nhwc(2)),
+            (x,),
+            512,
+        )
     for channels, multiplier in ((16, 1), (24, 1), (7, 1), (8, 2)):
         window = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
         x, w = random(F32, (1, channels, 9, 14)), random(F32, (channels * multiplier, 1, 3, 3), channels)
@@ -138,6 +147,14 @@ def movement_cases() -> Iterator[Case]:
         yield Case(f"concatenate {element}", lambda b, p: b.concatenate([p, p, p], 2), (x,))
         padded = lambda b, p: b.pad(p, b.constant(1, p.tensor_type.element), (1, -2, 0), (0, 3, 2), (0, 1, 2))  # noqa: E731
         yield Case(f"pad {element}", padded, (x,))
+        for low, high in (
+            ((1, 0, 0), (2, 0, 0)),
+            ((0, 3, 0), (1, 0, 0)),
+            ((1, 2, 3), (0, 0, 19)),
+            ((0, 0, 0), (0, 9, 0)),
+        ):
+            margins = lambda b, p, at=(low, high): b.pad(p, b.constant(3, p.tensor_type.element), *at)  # noqa: E731
+            yield Case(f"pad {element} {low} {high}", margins, (x,))
 
 
 def total_order(element: ElementType) -> Computation:
