@@ -2,7 +2,8 @@
 
 An operation on f16 or bf16 that takes the result of another one takes it before it is rounded, as onnxruntime does on
 CPUs. So a value is rounded to half precision where it leaves the module, where an operation has no wide form, and where
-the model says so with a Cast; what a model computes then does not depend on which of its operations share a kernel.
+the model casts to half precision and back; what a model computes then does not depend on which of its operations share
+a kernel. A Cast to half precision whose result is computed with says how the value is stored, as any f16 type does.
 """
 
 from dataclasses import replace
@@ -12,14 +13,15 @@ from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.op import Op
 from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.elementwise import Compare, Convert, Elementwise
+from onnxla.hlo.ops.indexing import DynamicSlice, Gather
+from onnxla.hlo.ops.reduction import Reduce, ReduceWindow, simple_combiner
 from onnxla.hlo.ops.shape import Broadcast, Concatenate, Pad, Reshape, Reverse, Slice, Transpose
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import BF16, F16, F32, TensorType
 from onnxla.passes.pass_base import ComputationPass
 
-_MOVES = Broadcast | Concatenate | Pad | Reshape | Reverse | Slice | Transpose
-_ROUNDS = ("Cast", "CastLike")
-"""Operators whose conversions are meant."""
+_MOVES = Broadcast | Concatenate | DynamicSlice | Gather | Pad | Reshape | Reverse | Slice | Transpose
+_CASTS = ("Cast", "CastLike")
 
 
 class WidenHalf(ComputationPass):
@@ -64,6 +66,8 @@ def _twin(instruction: Instruction, wide: dict[Instruction, Instruction]) -> Ins
         if op.element in (F16, BF16):
             return _emit(instruction, replace(op, element=F32), wide, keep_stored=True)
         return _emit(instruction, op, wide, keep_stored=True) if any(o in wide for o in operands) else None
+    if isinstance(op, Reduce | ReduceWindow):
+        return _reduced(instruction, op, wide)
     if isinstance(op, Compare):
         return _emit(instruction, op, wide) if any(o in wide for o in operands) else None
     return _emit(instruction, op, wide) if isinstance(op, Elementwise) else None
@@ -74,13 +78,42 @@ def _converted(instruction: Instruction, wide: dict[Instruction, Instruction]) -
     (operand,) = instruction.operands
     if _is_half(instruction):
         element = operand.tensor_type.element
-        meant = instruction.source is not None and instruction.source.op_type in _ROUNDS
-        return None if meant or element is not F32 else wide.get(operand, operand)
+        return None if element is not F32 or _is_meant(instruction) else wide.get(operand, operand)
     if operand not in wide:
         return None
     if instruction.tensor_type.element is F32:
         return wide[operand]
     return Instruction(instruction.op, (wide[operand],), source=instruction.source)
+
+
+def _is_meant(conversion: Instruction) -> bool:
+    """Whether the model casts to half precision in order to round: it casts the same numbers on."""
+    if not _is_cast(conversion):
+        return False
+    following = list(conversion.users)
+    while following:
+        user = following.pop()
+        if _is_cast(user):
+            return True
+        if isinstance(user.op, _MOVES):
+            following += user.users
+    return False
+
+
+def _is_cast(instruction: Instruction) -> bool:
+    source = instruction.source
+    return isinstance(instruction.op, Convert) and source is not None and source.op_type in _CASTS
+
+
+def _reduced(
+    instruction: Instruction, op: Reduce | ReduceWindow, wide: dict[Instruction, Instruction]
+) -> Instruction | None:
+    """A reduction of one tensor, by a combiner that has a wide form."""
+    opcode = simple_combiner(op.to_apply)
+    if opcode is None or len(instruction.operands) != 2:
+        return None
+    combiner = Builder(source=instruction.source).combiner(opcode, F32)
+    return _emit(instruction, replace(op, to_apply=combiner), wide)
 
 
 def _emit(

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
+import onnxla
 from onnxla.hlo.types import Array
+from tests.frontends.witness import run_onnxruntime
 from tests.models.witnesses import check, model, normal
 
 
@@ -176,6 +178,48 @@ def test_half_precision_network() -> None:
         weights,
     )
     check(network, {"x": normal(1, 3, 9, 9, dtype=np.float16)}, 4e-3, 1e-3)
+
+
+def test_mixed_precision_network_is_as_exact_as_onnxruntime() -> None:
+    """As converters make them, with casts around what they keep in f32: nothing is rounded on the way."""
+    weights: dict[str, Array] = {"bound": np.array(-0.4, np.float32)}
+    lines, value, wide = [], "x", "xw"
+    widened: dict[str, Array] = {"bound": np.array(-0.4)}
+    lines_wide = ["xw = Cast<to = 11>(x)"]
+    for i in range(6):
+        w = normal(8, 8, 3, 1, seed=i, scale=0.2, dtype=np.float16)
+        weights[f"w{i}"], widened[f"w{i}"] = w, w.astype(np.float64)
+        lines += [
+            f"c{i} = Conv<pads = [1, 0, 1, 0]>({value}, w{i})",
+            f"f{i} = Cast<to = 1>(c{i})",
+            f"m{i} = Max(f{i}, bound)",
+            f"h{i} = Cast<to = 10>(m{i})",
+            f"p{i} = MaxPool<kernel_shape = [2, 1]>(h{i})",
+        ]
+        lines_wide += [
+            f"c{i} = Conv<pads = [1, 0, 1, 0]>({wide}, w{i})",
+            f"m{i} = Max(c{i}, bound)",
+            f"p{i} = MaxPool<kernel_shape = [2, 1]>(m{i})",
+        ]
+        value = wide = f"p{i}"
+    head = '<ir_version: 10, opset_import: ["": 17]> g (float16[1,8,16,4] x) => '
+    x = normal(1, 8, 16, 4, dtype=np.float16)
+    network = model(f"{head}(float16[1,8,10,4] p5) {{\n" + "\n".join(lines) + "\n}", weights)
+    exact = model(f"{head}(double[1,8,10,4] p5) {{\n" + "\n".join(lines_wide) + "\n}", widened)
+    (best,) = onnxla.compile(exact).run(None, {"x": x})
+    (ours,), (theirs,) = onnxla.compile(network).run(None, {"x": x}), run_onnxruntime(network, {"x": x})
+    assert np.linalg.norm(ours - best) <= 1.01 * np.linalg.norm(theirs - best)
+    assert np.linalg.norm(ours - best) < 2.0**-11 * np.linalg.norm(best)
+
+
+@pytest.mark.parametrize(
+    "casts", ["h = Cast<to = 10>(x)\ny = Cast<to = 1>(h)", "y = CastLike(h, x)\nh = Cast<to = 16>(x)"]
+)
+def test_a_cast_to_half_precision_and_back_rounds(casts: str) -> None:
+    rounding = model(f'<ir_version: 10, opset_import: ["": 19]> g (float[3] x) => (float[3] y) {{\n{casts}\n}}')
+    x = np.array([1 + 2.0**-13, 1000.3, 1e-9], np.float32)
+    (y,) = check(rounding, {"x": x}, 0, 0)
+    assert not np.array_equal(y, x)
 
 
 def test_quantised_network() -> None:
