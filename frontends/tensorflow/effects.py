@@ -1,6 +1,7 @@
 """Which variables a graph assigns to, found without importing it: handles are followed into the functions called."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from onnxla.frontends.tensorflow.graph import Body, Edge, Node, ordered
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel
@@ -19,16 +20,34 @@ _ASSIGNING = (
     "ScatterSub",
     "ScatterNdUpdate",
 )
+RANDOM = ("RandomUniform", "RandomStandardNormal", "RandomUniformInt")
+"""Operations that count how often they ran."""
+
 _PASSED_ON = ("Identity", "Enter", "RefEnter", "Switch", "RefSwitch")
 
 _FUNCTIONS = ("f", "cond", "body", "then_branch", "else_branch")
 
 
-def assigned_variables(model: TensorFlowModel, body: Body, wanted: Iterable[str]) -> list[str]:
-    """The names of the variables that the nodes behind `wanted` assign to, in the order they are met."""
-    found: dict[str, None] = {}
-    _follow(model, body, [*wanted], {}, found, ())
-    return list(found)
+@dataclass(frozen=True)
+class Effects:
+    """What the nodes behind some values change, in the order they are met."""
+
+    variables: list[str]
+    counters: list[str]
+    """Of random operations: they begin with 0."""
+
+
+def counter_name(path: str) -> str:
+    """The variable in which the random operation at `path` counts."""
+    return f"{path}/counter"
+
+
+def effects_of(model: TensorFlowModel, body: Body, wanted: Iterable[str]) -> Effects:
+    """What the nodes behind `wanted` change."""
+    variables: dict[str, None] = {}
+    counters: dict[str, None] = {}
+    _follow(model, body, [*wanted], {}, variables, counters, "", ())
+    return Effects(list(variables), list(counters))
 
 
 def _follow(
@@ -36,13 +55,17 @@ def _follow(
     body: Body,
     wanted: Iterable[str],
     arguments: Mapping[str, str],
-    found: dict[str, None],
+    variables: dict[str, None],
+    counters: dict[str, None],
+    path: str,
     calls: tuple[str, ...],
 ) -> None:
     for node in ordered(body, [*wanted, *body.control_results]):
         handles = [_handle(body, e, arguments) for e in node.inputs]
         if node.op.startswith(_ASSIGNING):
-            found.update(dict.fromkeys(name for name in handles if name is not None))
+            variables.update(dict.fromkeys(name for name in handles if name is not None))
+        elif node.op in RANDOM:
+            counters[counter_name(path + node.name)] = None
         for function in _called(model, node):
             if function.name in calls:
                 continue
@@ -52,7 +75,9 @@ def _follow(
                 for a, name in zip(function.arguments, handles[max(offset, 0) :], strict=False)
                 if name is not None
             }
-            _follow(model, function, [e.node for e in function.results], inner, found, (*calls, function.name))
+            results = [e.node for e in function.results]
+            deeper = (*calls, function.name)
+            _follow(model, function, results, inner, variables, counters, f"{path}{node.name}/", deeper)
 
 
 def _called(model: TensorFlowModel, node: Node) -> list[Body]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from onnxla.errors import DynamicShapeError, Problem, UnsupportedOpError
 from onnxla.frontends.onnx.problems import ProblemFound
-from onnxla.frontends.tensorflow.effects import assigned_variables
+from onnxla.frontends.tensorflow.effects import effects_of
 from onnxla.frontends.tensorflow.element_types import element_of_code
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel
 from onnxla.frontends.tensorflow.signature import Interface
@@ -85,8 +85,9 @@ class InnerState(State):
 
 def initial_values(model: TensorFlowModel, interface: Interface) -> dict[str, Array]:
     """The variables that the graph between the ports assigns to, with the values that they begin with."""
-    names = assigned_variables(model, model.body, [p.edge.node for p in interface.outputs])
-    return {name: _initial_value(model.variables, name) for name in names}
+    effects = effects_of(model, model.body, [p.edge.node for p in interface.outputs])
+    values = {name: _initial_value(model.variables, name) for name in effects.variables}
+    return values | {name: np.zeros((), np.uint64) for name in effects.counters}
 
 
 def _initial_value(variables: Variables, name: str) -> Array:
