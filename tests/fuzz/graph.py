@@ -213,7 +213,8 @@ class Graph:
         if domain:
             return
         allowed = _signature(op, self.opset)
-        if allowed is None or not set(attributes) <= allowed.attributes:
+        given = max((i + 1 for i, value in enumerate(inputs) if value is not None), default=0)
+        if allowed is None or given < allowed.least or not set(attributes) <= allowed.attributes:
             raise Skip(op)
         if any(r.dtype not in types for r, types in zip(results, allowed.outputs, strict=False)):
             raise Skip(op)
@@ -281,12 +282,16 @@ def _with_special_values(array: Array, source: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class _Signature:
-    """What an operator takes at an opset: types of each input, of those behind the last, of outputs, and attributes."""
+    """What an operator takes at an opset: types of each input, of those behind the last, and of outputs.
+
+    Also its attributes, and the least number of inputs.
+    """
 
     inputs: tuple[frozenset[str], ...]
     more: frozenset[str]
     outputs: tuple[frozenset[str], ...]
     attributes: frozenset[str]
+    least: int
 
 
 _SPELLINGS = {"float": "float32", "double": "float64"}
@@ -305,4 +310,6 @@ def _signature(op: str, opset: int) -> _Signature | None:
         for formal in (schema.inputs, schema.outputs)
     )
     variadic = bool(schema.inputs) and schema.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
-    return _Signature(types, types[-1] if variadic else frozenset(), outputs, frozenset(schema.attributes))
+    return _Signature(
+        types, types[-1] if variadic else frozenset(), outputs, frozenset(schema.attributes), schema.min_input
+    )

@@ -14,6 +14,7 @@ from tests.fuzz.steps import (
     convolutions,
     elementwise,
     indexing,
+    large,
     movement,
     norms,
     quantised,
@@ -26,7 +27,7 @@ Step = Callable[[Graph], None]
 
 _FAMILIES = (
     elementwise, rewrites, reductions, norms, movement, indexing, contractions, convolutions, quantised, control,
-    recurrent, blocks, contrib,
+    recurrent, blocks, contrib, large,
 )  # fmt: skip
 
 STEPS: dict[Step, float] = {step: weight for family in _FAMILIES for step, weight in family.STEPS.items()}

@@ -98,7 +98,7 @@ def vector_norms(g: Graph) -> None:
     if 0 in x.shape:
         raise Skip("empty")
     x = g.node("Add", [g.node("Sigmoid", [x], rounded(x, bound=1)), g.scalar(x.dtype, 0.5)], rounded(x, bound=2))
-    if x.rank == 4 and g.chance(0.3):
+    if x.rank == 4 and x.dtype == "float32" and g.chance(0.3):
         size = x.shape[0] * x.shape[2] * x.shape[3]
         if size > 8:
             g.node("MeanVarianceNormalization", [x], rounded(x, bound=100, error=200 * x.error + 1e-3), axes=[0, 2, 3])

@@ -32,8 +32,8 @@ def quantize(g: Graph) -> None:
     kind = g.random.choice((*_BYTES, "int16", "uint16") if g.opset >= 21 else _BYTES)
     zero, scale = _zero(g, kind), g.scalar("float32", SCALE)
     q = g.node("QuantizeLinear", [x, scale, zero], Value("", kind, x.shape, 255))
-    if g.chance(0.3) and q.shape:
-        q = g.node("Reshape", [q, g.ints(q.size)], replace(q, shape=(q.size,)))
+    if g.chance(0.3) and q.size:
+        q = g.node("Reshape", [q, g.ints(-1)], replace(q, shape=(q.size,)))
     g.node("DequantizeLinear", [q, scale, zero], Value("", "float32", q.shape, 17))
 
 
