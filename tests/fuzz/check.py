@@ -26,10 +26,10 @@ OPTIONAL_PASSES = (
 
 _OPTIONS: tuple[dict[str, Any], ...] = (
     *[{"disabled_passes": (name,), "opt_level": 0} for name in OPTIONAL_PASSES],
-    *[{"opt_level": 0}] * 6,
+    *[{"opt_level": 0}] * 12,
     *[{"target_cpu": "x86-64-v3"}] * 3,
     *[{"target_cpu": "x86-64"}] * 2,
-    *[{}] * 18,
+    *[{}] * 12,
 )
 _COMPILED_VARIANTS = 0.15
 """Share of the variants that are compiled; the others run through the passes and the interpreter."""

@@ -21,14 +21,14 @@ def generate(seed: int) -> Case:
 
 
 def grown(source: random.Random, label: str) -> Case:
-    """A model of one to eight steps."""
+    """A model of one to six steps."""
     opset = source.choices(list(OPSETS), list(OPSETS.values()))[0]
     graph = Graph(source, opset, special=source.random() < _SPECIAL)
     table = SPECIAL_STEPS if graph.special else STEPS
     steps, weights = list(table), list(table.values())
     dtype = "float32" if graph.chance(0.8) else source.choice(("float16", "int32"))
     graph.leaf(dtype, graph.shape(0, 4), constant=False)
-    left = source.randint(1, 8)
+    left = source.randint(1, 6)
     while left > 0 or not graph.nodes:
         with graph.step():
             source.choices(steps, weights)[0](graph)
