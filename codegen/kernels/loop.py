@@ -9,6 +9,7 @@ be overwritten in place, and weighs the work to decide how many tasks are worth 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnxla.codegen.cpu.target import Target
@@ -22,11 +23,14 @@ from onnxla.codegen.kernels.value import Index, ValueEmitter
 from onnxla.codegen.lowering import Argument, KernelCall, Lowering
 from onnxla.errors import InternalError
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.shape import Concatenate
 from onnxla.hlo.types import Shape, TensorType
 
 GRAIN = 32768
 """Operations that make a task worth its dispatch."""
 MOST_TASKS = 64
+MOST_PIECES = 16
+"""Of a row, that get a loop each."""
 
 
 def lower_loop(cluster: Cluster, target: Target) -> Lowering:
@@ -144,14 +148,30 @@ def _emit(cluster: Cluster, target: Target, survey: Survey) -> tuple[Kernel, lis
     sizes = survey.merged
     total = math.prod(sizes)
     inner = sizes[-1]
-    if len(sizes) > 1 and inner < lanes and inner * 3 < lanes * 2 and total >= lanes:
-        sizes, inner = (total,), total  # rows too short for a vector: walk the whole as one row
+    pieces = _pieces(cluster, survey.shape, inner)
+    if len(pieces) > 1 and len(sizes) > 1 and (inner >= lanes or len(cluster.instructions) == 1):
+        return _emit_nest(cluster, survey.shape, sizes, lanes, survey.operations * total / min(lanes, inner), pieces)
+    # a row in one part-filled vector, or a vector over several rows, which costs about 20 operations more an element
+    if len(sizes) > 1 and total >= lanes > inner and inner * (survey.operations + 20) < lanes * (survey.operations + 3):
+        sizes, inner = (total,), total
     while lanes > 1 and lanes // 2 >= inner:
         lanes //= 2
     work = survey.operations * total / (lanes if inner >= lanes else 1)
     if len(sizes) == 1:
         return _emit_single(cluster, survey.shape, inner, lanes, task_count(work, -(-inner // lanes)))
-    return _emit_nest(cluster, survey.shape, sizes, lanes, work)
+    return _emit_nest(cluster, survey.shape, sizes, lanes, work, sizes[-1:])
+
+
+def _pieces(cluster: Cluster, domain: Shape, row: int) -> list[int]:
+    """Sizes of the parts of a row, where what is joined end to end along it makes a row: each has one source, and no
+    element needs to ask for its own."""
+    for instruction in cluster.instructions:
+        op = instruction.op
+        if isinstance(op, Concatenate) and instruction.shape == domain:
+            inside = math.prod(domain[op.dimension + 1 :])
+            if inside * domain[op.dimension] == row and len(instruction.operands) <= MOST_PIECES:
+                return [o.shape[op.dimension] * inside for o in instruction.operands if o.tensor_type.size]
+    return [row]
 
 
 def _store(cluster: Cluster, frame: Frame, position: Expr, domain: Shape) -> None:
@@ -207,8 +227,10 @@ def _emit_single(cluster: Cluster, domain: Shape, size: int, lanes: int, tasks: 
     return b.finish(), list(frame.arguments)
 
 
-def _emit_nest(cluster: Cluster, domain: Shape, sizes: Shape, lanes: int, work: float) -> tuple[Kernel, list[Argument]]:
-    """Tasks over the outer dimensions, loops over the middle ones, a row of vectors innermost."""
+def _emit_nest(
+    cluster: Cluster, domain: Shape, sizes: Shape, lanes: int, work: float, pieces: Sequence[int]
+) -> tuple[Kernel, list[Argument]]:
+    """Tasks over the outer dimensions, loops over the middle ones, innermost the pieces of a row, in vectors."""
     wanted = task_count(work, math.prod(sizes[:-1]))
     split = 1
     while math.prod(sizes[:split]) < wanted:
@@ -223,7 +245,10 @@ def _emit_nest(cluster: Cluster, domain: Shape, sizes: Shape, lanes: int, work: 
 
     def nest(dimension: int, start: Expr) -> None:
         if dimension == len(sizes) - 1:
-            _emit_row(cluster, frame, start, sizes[-1], domain, lanes)
+            for size in pieces:
+                with e.scope():
+                    _emit_row(cluster, frame, start, size, domain, lanes)
+                start += size
             return
         with e.loop(f"i{dimension}", sizes[dimension]) as (at, _):
             nest(dimension + 1, start + at * strides[dimension])

@@ -107,11 +107,9 @@ class Graph:
         return pairs
 
 
-def middle_mean(times: Array) -> Array:
-    """The mean of the middle half of the first axis: as steady as the median, and finer than the clock."""
-    ordered = np.sort(times, axis=0)
-    quarter = len(ordered) // 4
-    mean: Array = ordered[quarter : len(ordered) - quarter].mean(axis=0)
+def fast_mean(times: Array) -> Array:
+    """The mean of the fastest quarter along the first axis: what the code takes where nobody else has the core."""
+    mean: Array = np.sort(times, axis=0)[: -(-len(times) // 4)].mean(axis=0)
     return mean
 
 
@@ -238,7 +236,7 @@ def measure(path: Path, arguments: argparse.Namespace) -> list[Region]:
         events = json.loads(Path(session.end_profiling()).read_text())
         graph = Graph(path)
         theirs = their_kernels(graph, Path(folder) / "optimised.onnx", _times_by_node(events))
-    seconds = middle_mean(np.array([[row.seconds for row in rows] for rows in profiles]))
+    seconds = fast_mean(np.array([[row.seconds for row in rows] for rows in profiles]))
     ours = our_kernels(model, [row.step for row in profiles[0]], seconds)
     return regions(ours, theirs, graph.complete(ours))
 
@@ -254,7 +252,7 @@ def _times_by_node(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
                 run[e["name"].removesuffix("_kernel_time")] += e["dur"] * 1e-6
         runs.append(run)
     names = {name for run in runs for name in run}
-    return {name: float(middle_mean(np.array([run.get(name, 0.0) for run in runs]))) for name in names}
+    return {name: float(fast_mean(np.array([run.get(name, 0.0) for run in runs]))) for name in names}
 
 
 def line(region: Region, total: float) -> str:
@@ -279,7 +277,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--least", type=float, default=0.0, help="print regions with at least this ratio")
     parser.add_argument("--input", action="append")
     parser.add_argument("--dim", action="append")

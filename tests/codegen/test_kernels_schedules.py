@@ -145,6 +145,10 @@ def movement_cases() -> Iterator[Case]:
         yield Case(f"slice {element}", lambda b, p: b.slice(p, (3, 1, 0), (30, 70, 5), (2, 3, 2)), (x,))
         yield Case(f"reverse {element}", lambda b, p: b.reverse(p, (0, 2)), (x,))
         yield Case(f"concatenate {element}", lambda b, p: b.concatenate([p, p, p], 2), (x,))
+        columns = [random(element, (37, 70, n), n) for n in (1, 1, 3, 20, 1)]
+        yield Case(f"concatenate pieces {element}", lambda b, *p: b.concatenate(p, 2), tuple(columns))
+        thin = lambda b, p: b.add(b.slice(p, (0, 0, 1), (37, 70, 4)), b.slice(p, (0, 0, 2), (37, 70, 5)))  # noqa: E731
+        yield Case(f"thin rows {element}", thin, (x,))
         padded = lambda b, p: b.pad(p, b.constant(1, p.tensor_type.element), (1, -2, 0), (0, 3, 2), (0, 1, 2))  # noqa: E731
         yield Case(f"pad {element}", padded, (x,))
         for low, high in (
