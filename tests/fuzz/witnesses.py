@@ -11,6 +11,7 @@ from onnxla.config import CompileOptions
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.passes.pipelines import optimize
 from tests.fuzz.graph import Array, Case
+from tests.fuzz.guard import guarded_copy
 
 _NO_KERNEL = ("NOT_IMPLEMENTED", "No corresponding Numpy type", "can't be converted to MLDataType")
 """What onnxruntime says of models that are valid but none of its kernels computes, or whose arrays it cannot take."""
@@ -27,28 +28,18 @@ def output_names(case: Case) -> list[str]:
 def compiled(case: Case, options: Mapping[str, Any] | None = None) -> list[Array]:
     """The outputs of the compiled code.
 
-    Raises Mismatch unless they are the same bits on two threads, from and into memory aligned for one element only.
+    Raises Mismatch unless they are the same bits on two threads, from and into memory that ends at a forbidden page.
     """
     model = onnxla.compile(case.model.SerializeToString(), options=options)
     model.num_threads = 1
     results = model.run(None, case.feeds)
     model.num_threads = 2
-    shifted = {name: _shifted(a) for name, a in case.feeds.items()}
-    again = model.run(None, shifted, out=[_shifted(a) for a in results])
+    guarded = {name: guarded_copy(a) for name, a in case.feeds.items()}
+    again = model.run(None, guarded, out=[guarded_copy(a) for a in results])
     for name, one, two in zip(output_names(case), results, again, strict=True):
         if one.tobytes() != two.tobytes():
             raise Mismatch(f"{name}: two threads differ from one")
     return results
-
-
-def _shifted(array: Array) -> Array:
-    """A copy whose address is aligned for one element and no more."""
-    size = array.itemsize
-    memory = np.empty(array.nbytes + 64 + size, np.uint8)
-    start = -memory.ctypes.data % 64 + size
-    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 def interpreted(case: Case, options: Mapping[str, Any] | None = None, *, optimized: bool = False) -> list[Array]:
