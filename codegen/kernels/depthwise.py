@@ -30,6 +30,8 @@ from onnxla.hlo.types import Array as NumpyArray
 TASK_FLOPS = 200_000
 MOST_TASKS = 64
 MOST_EDGE_TILES = 8
+MOST_TAPS = 7
+"""Of a kernel row, whose weights are in registers at a time."""
 
 
 def lower_depthwise(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
@@ -75,11 +77,12 @@ class _Depthwise:
         while self.lanes > 1 and self.lanes // 2 >= self.channels:
             self.lanes //= 2
         self.line = hero.shape[-2]
-        accumulators = 24 if target.vector_registers >= 32 else 12
-        self.vectors = min(2, -(-self.channels // self.lanes))
-        most = accumulators // self.vectors
-        self.pixels = -(-self.line // -(-self.line // most))
         self.window: Sequence[WindowDimension] = hero.op.window.dimensions
+        self.vectors = min(2 if target.vector_registers >= 32 else 1, -(-self.channels // self.lanes))
+        # sums, the weights of a kernel row and one input are in registers
+        weights = min(self.window[-1].size, MOST_TAPS)
+        most = max((target.vector_registers - 2) // self.vectors - weights, 2)
+        self.pixels = -(-self.line // -(-self.line // most))
 
     def lower(self) -> Lowering | None:
         interior, edges = self._tiles()
@@ -108,15 +111,12 @@ class _Depthwise:
             line = e.bind("line", loop.index, 0, lines - 1)
             at = ix.delinearize(line, self.hero.shape[:-2])
             at = tuple(e.bind(f"at{d}", e.position(i), i.low, i.high) for d, i in enumerate(at))
-            width = self.vectors * self.lanes
-            chunks, rest = divmod(self.channels, width)
-            if chunks:
-                with e.loop("chunk", chunks) as (chunk, _):
-                    self._row(at, chunk * width, self.vectors, self.lanes, interior, edges)
-            if rest:
-                vectors = -(-rest // self.lanes)
-                active = rest - (vectors - 1) * self.lanes
-                self._row(at, ix.constant(chunks * width), vectors, active, interior, edges)
+            for edge, pixels in edges:
+                with e.scope():
+                    self._channels(at, ix.constant(edge), pixels)
+            if interior[1] > interior[0]:
+                with e.loop("tile", interior[1] - interior[0]) as (tile, _):
+                    self._channels(at, (tile + interior[0]) * self.pixels, self.pixels)
         kernel = b.finish()
         kernel.flops = flops
         return Lowering((KernelCall(kernel, tuple(frame.arguments)),))
@@ -143,25 +143,18 @@ class _Depthwise:
         ]
         return ((chosen[0], chosen[-1] + 1) if chosen else (0, 0)), edges
 
-    def _row(
-        self,
-        at: Index,
-        channel: Expr,
-        vectors: int,
-        active: int,
-        interior: tuple[int, int],
-        edges: list[tuple[int, int]],
-    ) -> None:
-        """All pixels of a line, for some channels."""
+    def _channels(self, at: Index, start: Expr, pixels: int) -> None:
+        """All channels of some pixels: the input is read in the order it lies in memory."""
         e = self.frame.emitter
-        for edge, pixels in edges:
-            with e.scope():
-                self._tile(_Tile(at, ix.constant(edge), pixels, channel, vectors, active))
-        first, last = interior
-        if last > first:
-            with e.loop("tile", last - first) as (tile, _):
-                start = tile * self.pixels + first * self.pixels
-                self._tile(_Tile(at, start, self.pixels, channel, vectors, active))
+        width = self.vectors * self.lanes
+        chunks, rest = divmod(self.channels, width)
+        if chunks:
+            with e.loop("chunk", chunks) as (chunk, _):
+                self._tile(_Tile(at, start, pixels, chunk * width, self.vectors, self.lanes))
+        if rest:
+            vectors = -(-rest // self.lanes)
+            active = rest - (vectors - 1) * self.lanes
+            self._tile(_Tile(at, start, pixels, ix.constant(chunks * width), vectors, active))
 
     def _tile(self, tile: _Tile) -> None:
         zero = self.frame.b.const(0, self.compute, self.lanes)
@@ -194,7 +187,15 @@ class _Depthwise:
         return list(loop.results)
 
     def _columns(self, tile: _Tile, taps: Index, carried: Sequence[Value]) -> list[Value]:
-        """All taps of one kernel row: a vector of weights at a time, over every pixel of the tile."""
+        """All taps of one kernel row: each input is read once, for every pixel that it counts for."""
+        sums = list(carried)
+        for first in range(0, self.window[-1].size, MOST_TAPS):
+            for j in range(tile.vectors):
+                self._some_columns(tile, taps, range(first, min(first + MOST_TAPS, self.window[-1].size)), j, sums)
+        return sums
+
+    def _some_columns(self, tile: _Tile, taps: Index, columns: range, j: int, sums: list[Value]) -> None:
+        """Vector `j` of the sums after some taps of one kernel row."""
         e, b = self.frame.emitter, self.frame.b
         left = e.leaves[self.hero.operands[0]]
         assert isinstance(left, Array)
@@ -203,22 +204,25 @@ class _Depthwise:
             tile.at[1 + d] * v.stride - v.pad_low + taps[d] * v.window_dilation for d, v in enumerate(self.window[:-1])
         )
         row = ix.linearize(taps, tuple(v.size for v in self.window[:-1]))
-        sums = list(carried)
-        for tap in range(w.size):
-            for j in range(tile.vectors):
-                with e.vector(self.lanes, tile.active if j == tile.vectors - 1 else None) as lane:
-                    c = tile.channel + j * self.lanes + lane
-                    base = (row * w.size + tap) * self.channels + tile.channel + j * self.lanes
-                    weight = b.load(self.packed, e.position(base), self.lanes, e.mask)
-                    for p in range(tile.pixels):
-                        x = (tile.start + p) * w.stride - w.pad_low + tap * w.window_dilation
-                        if not e.inside(x, 0, size).attributes[0]:
-                            continue
-                        value = e.load(left, (tile.at[0], *above, x, c))
-                        value = storage.convert(b, value, left.type.element, self.element)
-                        k = p * tile.vectors + j
-                        if self.compute.is_float:
-                            sums[k] = b.fma(value, weight, sums[k])
-                        else:
-                            sums[k] = b.add(b.mul(value, weight), sums[k])
-        return sums
+        users: dict[int, list[tuple[int, int]]] = {}
+        for pixel in range(tile.pixels):
+            for tap in columns:
+                users.setdefault(pixel * w.stride + tap * w.window_dilation, []).append((pixel, tap))
+        with e.vector(self.lanes, tile.active if j == tile.vectors - 1 else None) as lane:
+            channel = tile.channel + j * self.lanes
+            weights = {}
+            for tap in columns:
+                base = (row * w.size + tap) * self.channels + channel
+                weights[tap] = b.load(self.packed, e.position(base), self.lanes, e.mask)
+            for offset, pairs in sorted(users.items()):
+                x = tile.start * w.stride + (offset - w.pad_low)
+                if not e.inside(x, 0, size).attributes[0]:
+                    continue
+                value = e.load(left, (tile.at[0], *above, x, channel + lane))
+                value = storage.convert(b, value, left.type.element, self.element)
+                for pixel, tap in pairs:
+                    k = pixel * tile.vectors + j
+                    if self.compute.is_float:
+                        sums[k] = b.fma(value, weights[tap], sums[k])
+                    else:
+                        sums[k] = b.add(b.mul(value, weights[tap]), sums[k])

@@ -135,6 +135,16 @@ def convolution_cases() -> Iterator[Case]:
             (x,),
             128,
         )
+    for size, stride, dilation in ((5, 2, 1), (7, 1, 1), (9, 1, 1), (3, 2, 3), (3, 3, 1)):
+        reach = (size - 1) * dilation
+        window = Window.of([size] * 2, [stride] * 2, [reach // 2] * 2, [reach - reach // 2] * 2, [1, 1], [dilation] * 2)
+        x, w = random(F32, (2, 17, 33, 40), size), random(F32, (size, size, 1, 40), stride)
+        yield Case(
+            f"depthwise {size} stride {stride} dilation {dilation}",
+            lambda b, p, k=w, v=window: b.convolution(p, b.constant(k), v, ConvolutionDimensions.nhwc(2), 40),
+            (x,),
+            128,
+        )
 
 
 def movement_cases() -> Iterator[Case]:
