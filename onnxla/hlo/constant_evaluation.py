@@ -40,8 +40,14 @@ class ConstantEvaluator:
         self._unknown: set[Instruction] = set()
 
     def value(self, instruction: Instruction) -> Array | None:
-        """What `instruction` always computes; None where it is a tuple, not constant, or beyond the budget."""
-        if not isinstance(instruction.type, TensorType) or not self.is_constant(instruction):
+        """What `instruction` always computes; None where it is a tuple, not constant, or beyond the budget.
+
+        A tensor without elements is known, whatever it comes from.
+        """
+        kind = instruction.type
+        if isinstance(kind, TensorType) and not kind.size:
+            return np.empty(kind.shape, kind.element.dtype)
+        if not isinstance(kind, TensorType) or not self.is_constant(instruction):
             return None
         steps = self._steps_to(instruction)
         for step in steps:

@@ -1,5 +1,6 @@
 """Does the compiled code say what the interpreter and onnxruntime say?"""
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,14 @@ def compiled(case: Case, options: Mapping[str, Any] | None = None) -> list[Array
         if one.tobytes() != two.tobytes():
             raise Mismatch(f"{name}: two threads differ from one")
     return results
+
+
+def saved_and_loaded(case: Case) -> list[Array]:
+    """The outputs of the code after it went through a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.artifact"
+        onnxla.compile(case.model.SerializeToString(), options={"opt_level": 0}).save(path)
+        return onnxla.load_compiled(path).run(None, case.feeds)
 
 
 def interpreted(case: Case, options: Mapping[str, Any] | None = None, *, optimized: bool = False) -> list[Array]:

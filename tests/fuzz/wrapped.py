@@ -92,7 +92,8 @@ def _settle(model: ModelProto, feeds: dict[str, Array], fixed: int) -> None:
 
 
 def _is_number(array: Array) -> bool:
-    return str(array.dtype) in (*_PLAIN, "bfloat16") or array.dtype.kind in "iu"
+    known = (*_PLAIN, "bfloat16", "int4", "uint4", "int2", "uint2")
+    return str(array.dtype) in known or array.dtype.kind in "iu" or str(array.dtype).startswith("float")
 
 
 class _Detours:

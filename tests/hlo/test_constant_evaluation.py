@@ -37,6 +37,12 @@ def test_what_depends_on_a_parameter_is_unknown() -> None:
     assert ask.value(ones) is not None
 
 
+def test_a_tensor_without_elements_is_known() -> None:
+    """An input of shape [0] stands for one that is left out, as Resize's scales before opset 13."""
+    value = evaluator().value(Builder().parameter(TensorType(F32, (2, 0))))
+    assert value is not None and value.shape == (2, 0) and value.dtype == np.float32
+
+
 def test_an_element_of_a_tuple_depends_on_that_element_only() -> None:
     b = Builder()
     pair = b.tuple(b.parameter(VECTOR), b.constant(np.int64(7)))
