@@ -47,6 +47,7 @@ def compile(
     signature: str | None = None,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
+    state: Mapping[str, npt.ArrayLike] | None = None,
 ) -> CompiledModel:
     """Compile an ONNX model (a path, bytes or a ModelProto), a TensorFlow model (a SavedModel's folder, or a frozen
     GraphDef), or HLO (a module, or a path that ends in `.hlo`).
@@ -56,7 +57,8 @@ def compile(
     compiled when it first runs. `constants` gives values of inputs that the code is made for. `limits` bounds what a
     model may ask for. `folder` is where the external data of an in-memory model lies. `progress` is told about stages.
     `signature` chooses one of a SavedModel; `inputs` and `outputs` name values of a GraphDef, by default its
-    placeholders and what nobody reads.
+    placeholders and what nobody reads. `state` gives variables other values than the checkpoint's, such as those that
+    another compiled signature was trained to.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
     for wrong arguments, ResourceLimitError beyond a documented limit, DeviceError for a target that is not there.
@@ -66,7 +68,7 @@ def compile(
     shapes = shapes if shapes is not None else input_shapes
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
-    cut = _Cut(signature, inputs, outputs)
+    cut = _Cut(signature, inputs, outputs, state)
     source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
     compiler = Compiler(source, target, settings, progress)
     choices = list(_each_size(dims or {}))
@@ -99,11 +101,12 @@ def compile(
 
 @dataclass(frozen=True)
 class _Cut:
-    """Which part of a TensorFlow model is meant."""
+    """Which part of a TensorFlow model is meant, and values of its variables."""
 
-    signature: str | None
-    inputs: Sequence[str] | None
-    outputs: Sequence[str] | None
+    signature: str | None = None
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    state: Mapping[str, npt.ArrayLike] | None = None
 
 
 def _source(
@@ -116,9 +119,12 @@ def _source(
 ) -> Source:
     if isinstance(model, TensorFlowModel) or is_tensorflow(model):
         tensorflow = read_tensorflow(model)
-        return TensorFlowSource(tensorflow, options, limits, constants, cut.signature, cut.inputs, cut.outputs)
-    if cut != _Cut(None, None, None):
-        raise InputError("signature=, inputs= and outputs= are for TensorFlow models")
+        variables = {name: np.asarray(value) for name, value in (cut.state or {}).items()}
+        return TensorFlowSource(
+            tensorflow, options, limits, constants, cut.signature, cut.inputs, cut.outputs, variables
+        )
+    if cut != _Cut():
+        raise InputError("signature=, inputs=, outputs= and state= are for TensorFlow models")
     if isinstance(model, (str, os.PathLike)) and Path(model).suffix == ".hlo":
         model = _read_hlo(Path(model), limits)
     if not isinstance(model, Module):

@@ -1,10 +1,12 @@
 """A TensorFlow model as something that can be compiled: one signature of a SavedModel, or a graph between two cuts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError
+from onnxla.frontends.tensorflow.effects import is_counter
 from onnxla.frontends.tensorflow.importer import import_tensorflow
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel
 from onnxla.frontends.tensorflow.signature import interface_of
@@ -26,11 +28,13 @@ class TensorFlowSource(Source):
         signature: str | None = None,
         inputs: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
+        state: Mapping[str, Array] | None = None,
     ) -> None:
-        """Raises InputError for names that there are not."""
+        """`state` gives values of variables instead of the checkpoint's. Raises InputError for names there are not."""
         self.name = model.name
         self.nodes = model.node_count
-        self._model = model
+        given = {name: value for name, value in (state or {}).items() if not is_counter(name)}
+        self._model = replace(model, variables=model.variables.with_values(given)) if given else model
         self._options = options
         self._limits = limits
         self._constants = dict(constants)

@@ -37,9 +37,16 @@ class Effects:
     """Of random operations: they begin with 0."""
 
 
+_COUNTER = "random_counter:"
+
+
 def counter_name(path: str) -> str:
     """The variable in which the random operation at `path` counts."""
-    return f"{path}/counter"
+    return f"{_COUNTER}{path}"
+
+
+def is_counter(name: str) -> bool:
+    return name.startswith(_COUNTER)
 
 
 def effects_of(model: TensorFlowModel, body: Body, wanted: Iterable[str]) -> Effects:

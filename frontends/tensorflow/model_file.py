@@ -16,7 +16,7 @@ from onnxla.frontends.tensorflow.choices import with_choices
 from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
 from onnxla.frontends.tensorflow.loops import with_functional_loops
 from onnxla.frontends.tensorflow.messages import GraphDef, SavedModel
-from onnxla.frontends.tensorflow.variables import Variables, find_variables
+from onnxla.frontends.tensorflow.variables import Variables, declared_variables, find_variables
 
 _FILES = ("saved_model.pb", "saved_model.pbtxt")
 _GRAPH_FIELDS = ("node", "library", "versions", "version")
@@ -109,7 +109,8 @@ def _model_of_graph(name: str, graph: Any) -> TensorFlowModel:
     library: Sequence[Any] = graph.library.function
     body, functions = with_functional_loops(body_of_graph(name, graph.node))
     functions |= {f.signature.name: body_of_function(f) for f in library}
-    return TensorFlowModel(name, with_choices(body), {key: with_choices(f) for key, f in functions.items()})
+    body, functions = with_choices(body), {key: with_choices(f) for key, f in functions.items()}
+    return TensorFlowModel(name, body, functions, variables=Variables(declared_variables(body, functions), None))
 
 
 def _read(message: Any, path: Path) -> Any:

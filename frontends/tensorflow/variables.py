@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onnxla.errors import ModelFormatError
+from onnxla.errors import InputError, ModelFormatError
 from onnxla.frontends.tensorflow.checkpoint import Checkpoint
+from onnxla.frontends.tensorflow.element_types import element_of_code
 from onnxla.frontends.tensorflow.graph import Body, Edge, Node
 from onnxla.frontends.tensorflow.tensors import shape_of, tensor_array
 from onnxla.hlo.types import Array
@@ -46,28 +47,64 @@ def declared_variable(node: Node) -> Variable:
 class Variables:
     """The variables of a model by name."""
 
-    def __init__(self, found: Mapping[str, Variable], checkpoint: Checkpoint | None) -> None:
+    def __init__(
+        self,
+        found: Mapping[str, Variable],
+        checkpoint: Checkpoint | None,
+        values: Mapping[str, Array] | None = None,
+    ) -> None:
+        """`values` go before those of the checkpoint."""
         self._found = dict(found)
+        self._values = dict(values or {})
         self._checkpoint = checkpoint
 
     def get(self, name: str) -> Variable | None:
         return self._found.get(name)
 
+    def with_values(self, values: Mapping[str, Array]) -> "Variables":
+        """The same variables with other values than the checkpoint's. Raises InputError for what does not fit."""
+        problems = []
+        for name, value in values.items():
+            variable = self._found.get(name)
+            if variable is None:
+                problems.append(f"the model has no variable {name!r}; it has {', '.join(self._found) or 'none'}")
+                continue
+            shape, element = variable.shape, element_of_code(variable.code)
+            fits = shape is None or (
+                len(shape) == value.ndim and all(w in (None, n) for w, n in zip(shape, value.shape, strict=True))
+            )
+            if value.dtype != element.dtype or not fits:
+                problems.append(f"{name}: {value.dtype}{list(value.shape)} does not fit the variable")
+        if problems:
+            raise InputError("\n".join(problems))
+        return Variables(self._found, self._checkpoint, {**self._values, **values})
+
     def value(self, name: str) -> Array | None:
-        """The value from the checkpoint; None where it has none. Raises ModelFormatError for a damaged one."""
+        """The value that was given, or the checkpoint's; None where there is none.
+
+        Raises ModelFormatError for a damaged one.
+        """
+        if name in self._values:
+            return self._values[name]
         variable = self._found.get(name)
         if variable is None or variable.key is None or self._checkpoint is None:
             return None
         return self._checkpoint.array(variable.key)
 
 
-def find_variables(meta_graph: Any, body: Body, functions: Mapping[str, Body], checkpoint: Checkpoint) -> Variables:
-    """The variables of a SavedModel's graph, each with its key as far as it can be known."""
+def declared_variables(body: Body, functions: Mapping[str, Body]) -> dict[str, Variable]:
+    """The variables that the nodes of a graph make, by name."""
     found: dict[str, Variable] = {}
     for graph in (body, *functions.values()):
         for node in graph.nodes.values():
             if node.op in HANDLES:
                 found.setdefault(variable_name(node), declared_variable(node))
+    return found
+
+
+def find_variables(meta_graph: Any, body: Body, functions: Mapping[str, Body], checkpoint: Checkpoint) -> Variables:
+    """The variables of a SavedModel's graph, each with its key as far as it can be known."""
+    found = declared_variables(body, functions)
     keys = dict(_restored(body, functions))
     objects = meta_graph.object_graph_def.nodes
     key_of_object = _keys_of_objects(objects, checkpoint.objects)

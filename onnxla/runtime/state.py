@@ -20,6 +20,13 @@ Step: TypeAlias = Callable[[list[Array], list[Array]], None]
 """Reads the first arrays and writes the second ones."""
 
 
+class UnknownVariable(InputError, KeyError):
+    """A name that is no variable's."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ModelState(Mapping[str, Array]):
     """The variables by name: `state["w"]` is a copy of the value now, `state["w"] = array` replaces it."""
 
@@ -106,7 +113,7 @@ class ModelState(Mapping[str, Array]):
 
     def _known(self, name: str) -> str:
         if name not in self._current:
-            raise InputError(f"the model has no variable {name!r}; it has {', '.join(self._current) or 'none'}")
+            raise UnknownVariable(f"the model has no variable {name!r}; it has {', '.join(self._current) or 'none'}")
         return name
 
 

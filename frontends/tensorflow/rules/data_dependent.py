@@ -35,6 +35,34 @@ def unique(node: NodeView, b: Builder) -> list[Instruction]:
     return [b.constant(known[first[order]]), b.constant(place[inverse].astype(element.dtype))]
 
 
+@tf_op("ListDiff", outputs=("out", "idx"))
+def list_diff(node: NodeView, b: Builder) -> list[Instruction]:
+    """The values of a list that another one lacks, and their places."""
+    x, y = node.known(0), node.known(1)
+    if x is None or y is None:
+        node.dynamic_shape("the difference of two lists is as long as the data says", _HINT, data=0 if x is None else 1)
+    (places,) = np.nonzero(~np.isin(x, y))
+    return [b.constant(x[places]), b.constant(places, node.element("out_idx", _INT32))]
+
+
+@tf_op("DynamicStitch", "ParallelDynamicStitch")
+def dynamic_stitch(node: NodeView, b: Builder) -> Instruction:
+    """Rows of several tensors, put where their indices say, which must be known; of two for one place the last."""
+    count = node.input_count // 2
+    indices = []
+    for i in range(count):
+        known = node.known(i)
+        if known is None:
+            node.dynamic_shape("the result of tf.dynamic_stitch is as long as its largest index says", _HINT, data=i)
+        indices.append(known.reshape(-1))
+    places = np.concatenate(indices)
+    row = node.input(count).shape[len(node.input(0).shape) :]
+    rows = [b.reshape(node.input(count + i), (indices[i].size, *row)) for i in range(count)]
+    source = np.zeros(int(places.max()) + 1 if places.size else 0, np.int64)
+    source[places] = np.arange(places.size)
+    return b.take(b.concatenate(rows, 0), b.constant(source), 0)
+
+
 def _refuse(name: str, cause: str, hint: str = _HINT, data: int = 0) -> None:
     @tf_op(name)
     def rule(node: NodeView, b: Builder) -> Value:
@@ -46,8 +74,6 @@ for _name, _cause in {
     "UniqueWithCountsV2": "tf.unique_with_counts gives as many values as are different",
     "BooleanMask": "tf.boolean_mask gives as many elements as are true",
     "DynamicPartition": "the parts of tf.dynamic_partition are as long as the data says",
-    "DynamicStitch": "the result of tf.dynamic_stitch is as long as its largest index says",
-    "ListDiff": "the difference of two lists is as long as the data says",
     "NonMaxSuppression": "non-max suppression keeps as many boxes as the data says",
     "NonMaxSuppressionV2": "non-max suppression keeps as many boxes as the data says",
     "NonMaxSuppressionV3": "non-max suppression keeps as many boxes as the data says",

@@ -212,8 +212,10 @@ def matrix_diag(node: NodeView, b: Builder) -> Instruction:
         offset, rows, columns = _one_diagonal(node, 1), node.constant_int(2), node.constant_int(3)
         padding = b.reshape(node.input(4), ())
     length = vectors.shape[-1]
-    rows = length + max(-offset, 0) if rows == -1 else rows
-    columns = length + max(offset, 0) if columns == -1 else columns
+    least_rows, least_columns = length + max(-offset, 0), length + max(offset, 0)
+    if rows == columns == -1:
+        rows = columns = max(least_rows, least_columns)
+    rows, columns = least_rows if rows == -1 else rows, least_columns if columns == -1 else columns
     shape = (*vectors.shape[:-1], rows, columns)
     lead = len(shape) - 2
     # The diagonal's k-th element stands in row k (below the main diagonal: column k).

@@ -2,6 +2,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 
 from onnxla.frontends.onnx.rules.axes import kept_shape
@@ -95,14 +96,18 @@ def _cumulative(node: NodeView, b: Builder, opcode: str) -> Instruction:
     return running(b, opcode, x, axis, node.bool("exclusive", False), node.bool("reverse", False))
 
 
-def segment_combined(
-    b: Builder, opcode: str, x: Instruction, ids: Instruction, count: int, start: float | None = None
-) -> Instruction:
-    """[count, ...]: row k combines the rows of `x` whose id is k; ids outside of the range are left out."""
+def segment_combined(b: Builder, opcode: str, x: Instruction, ids: Instruction, count: int) -> Instruction:
+    """[count, ...]: row k combines the rows of `x` whose id is k; ids outside of the range are left out.
+
+    A row of none is the identity, of the largest and smallest the end of the finite numbers.
+    """
     element = x.tensor_type.element
     rank = len(ids.shape)
     shape = (count, *x.shape[rank:])
-    init = identity_of(opcode, element) if start is None else start
+    init = identity_of(opcode, element)
+    if element.is_float and opcode in ("maximum", "minimum"):
+        limits = ml_dtypes.finfo(element.dtype)  # type: ignore[no-untyped-call]
+        init = np.asarray(limits.min if opcode == "maximum" else limits.max)
     window = tuple(range(rank, len(x.shape)))
     op = Scatter(
         update_window_dims=window,

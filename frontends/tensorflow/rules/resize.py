@@ -13,7 +13,7 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, Array
 
-CUBIC_OF_HALF_PIXEL, CUBIC = -0.5, -0.75
+CUBIC_OF_HALF_PIXEL, CUBIC, TABLE_SIZE = -0.5, -0.75, 1024
 
 
 def _places(node: NodeView, size: int, output: int) -> tuple[Array, Axis]:
@@ -48,10 +48,12 @@ def resize_bilinear(node: NodeView, b: Builder) -> Instruction:
 
 @tf_op("ResizeBicubic")
 def resize_bicubic(node: NodeView, b: Builder) -> Instruction:
-    """Keys' kernel; with half pixel centres its coefficient is -0.5 and taps outside of the image weigh nothing."""
+    """Keys' kernel, looked up in a table of 1024 steps as TensorFlow does; with half pixel centres its coefficient is
+    -0.5 and taps outside of the image weigh nothing."""
     x, half = b.convert(node.input(0), F32), node.bool("half_pixel_centers", False)
     for d, output in zip((1, 2), _sizes(node), strict=True):
         place, axis = _places(node, x.shape[d], output)
+        place = np.floor(place) + np.rint((place - np.floor(place)) * F(TABLE_SIZE)) / F(TABLE_SIZE)
         x = weighted(b, x, d, cubic_taps(place, axis, CUBIC_OF_HALF_PIXEL if half else CUBIC, False, half))
     return x
 

@@ -1,0 +1,140 @@
+"""GraphDefs: text and binary, which values are inputs and outputs, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+import onnxla
+from onnxla.errors import CompileError, DynamicShapeError, InputError, ModelFormatError, UnsupportedOpError
+from onnxla.frontends.tensorflow.importer import import_tensorflow
+from onnxla.frontends.tensorflow.messages import GraphDef
+from tests.frontends.tensorflow.graphs import graph
+
+TEXT = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
+node { name: "two" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 2.0 } } } }
+node { name: "y" op: "Mul" input: "x" input: "two" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "z" op: "Relu" input: "y" }
+node { name: "unused" op: "NoOp" input: "^x" }
+versions { producer: 2000 }
+"""
+
+
+def test_text_and_binary_files_give_the_same(tmp_path: Path) -> None:
+    (tmp_path / "graph.pbtxt").write_text(TEXT)
+    (tmp_path / "graph.pb").write_bytes(text_format.Parse(TEXT, GraphDef()).SerializeToString())
+    x = np.array([[1, -2, 3]], np.float32)
+    for name in ("graph.pbtxt", "graph.pb"):
+        model = onnxla.compile(tmp_path / name)
+        assert [t.name for t in model.get_inputs()] == ["x"] and [t.name for t in model.get_outputs()] == ["z"]
+        np.testing.assert_array_equal(model(x), [[2, 0, 6]])
+
+
+def test_outputs_may_be_any_values(tmp_path: Path) -> None:
+    (tmp_path / "graph.pbtxt").write_text(TEXT)
+    model = onnxla.compile(tmp_path / "graph.pbtxt", outputs=["y:0", "x"], dims={"x.0": 2})
+    y, x = model(np.ones((2, 3), np.float32))
+    np.testing.assert_array_equal(y, 2 * x)
+    assert [t.name for t in model.get_outputs()] == ["y", "x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"outputs": ["nothing"]}, "has no value 'nothing'"),
+        ({"inputs": ["y"]}, "is computed by Mul; only placeholders can be inputs"),
+        ({"signature": "serve"}, "a graph without signatures"),
+        ({"state": {"w": 0.0}}, "has no variable 'w'"),
+    ],
+)
+def test_wrong_names_are_refused(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    (tmp_path / "graph.pbtxt").write_text(TEXT)
+    with pytest.raises(InputError, match=message):
+        onnxla.compile(tmp_path / "graph.pbtxt", **arguments)
+
+
+def test_a_placeholder_that_is_no_input_is_named() -> None:
+    g = graph(("x", "Placeholder", []), ("y", "Relu", ["x"]))
+    with pytest.raises(UnsupportedOpError, match="the graph reads x, which is not among the inputs"):
+        import_tensorflow(g, inputs=[], outputs=["y"])
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    """Unknown operations, shapes that depend on data and strings, each by its node; what reads them is not blamed."""
+    g = graph(
+        ("x", "Placeholder", []),
+        ("u", "Unique", ["x"]),
+        ("w", "Where", ["x"]),
+        ("s", "AsString", ["x"]),
+        ("m", "Mystery", ["x"]),
+        ("after", "AddV2", ["u", "m"]),
+    )
+    with pytest.raises(CompileError) as found:
+        import_tensorflow(g, inputs=["x"], outputs=["after", "w", "s"], shapes={"x": (4,)})
+    causes = {p.node.name: (p.kind, p.cause) for p in found.value.problems if p.node is not None}
+    assert causes == {
+        "u": (DynamicShapeError, "tf.unique gives as many values as are different"),
+        "w": (DynamicShapeError, "tf.where with one operand gives as many rows as there are nonzero elements"),
+        "s": (UnsupportedOpError, "AsString works on strings, which compiled code does not"),
+        "m": (UnsupportedOpError, "Mystery has no import rule"),
+    }
+
+
+def test_a_shape_from_an_input_tells_the_chain() -> None:
+    nodes = ("n", "Placeholder", [], "int32"), ("r", "Range", ["zero", "n", "one"])
+    g = graph(*nodes, constants={"zero": 0, "one": 1})
+    with pytest.raises(DynamicShapeError) as found:
+        import_tensorflow(g, inputs=["n"], outputs=["r"], shapes={"n": ()})
+    (problem,) = found.value.problems
+    assert ("chain", "n (input) -> r") in problem.details and problem.needs_constants == ("n",)
+    model = onnxla.compile(g, inputs=["n"], outputs=["r"], constants={"n": np.int32(3)})
+    np.testing.assert_array_equal(model(), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([("a", "Relu", ["b"]), ("b", "Relu", ["a"])], "waits for itself"),
+        ([("a", "Relu", ["b"])], "a reads from b, which graph does not have"),
+        ([("a", "Placeholder", []), ("a", "Relu", [])], "two nodes are called a"),
+        ([("a", "Relu", ["x:y:z:0"])], "is no name of a value"),
+    ],
+)
+def test_graphs_that_are_none_are_refused(nodes: list[Any], message: str) -> None:
+    with pytest.raises(ModelFormatError, match=message):
+        import_tensorflow(graph(*nodes), outputs=["a"])
+
+
+def test_bytes_that_are_no_graph_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "graph.pb").write_bytes(b"\x0a\xff\xff\xff\xff")
+    with pytest.raises(ModelFormatError, match="cannot be read as a GraphDef"):
+        onnxla.compile(tmp_path / "graph.pb")
+
+
+def test_a_loop_of_known_length_may_change_its_shapes() -> None:
+    """It is written out; one of unknown length is refused."""
+    arrays = np.load(Path(__file__).parent / "operations" / "growing_loop.npz")
+    g = GraphDef.FromString(arrays["graph"].tobytes())
+    cut: dict[str, Any] = {key: [str(n) for n in arrays[key]] for key in ("inputs", "outputs")}
+    assert onnxla.compile(g, **cut)(np.array([1, 2], np.float32)).shape == (5,)
+    _let_the_data_say_how_often(g)
+    with pytest.raises(DynamicShapeError, match="and how often the loop runs is known at run time only"):
+        import_tensorflow(g, **cut)
+
+
+def _let_the_data_say_how_often(g: Any) -> None:
+    """The loop's condition compares its counter with the sum of the loop variable."""
+    function = next(f for f in g.library.function if any(n.op == "Less" for n in f.node_def))
+    less = next(n for n in function.node_def if n.op == "Less")
+    axis = function.node_def.add(name="axis", op="Const")
+    axis.attr["value"].tensor.dtype = 3
+    axis.attr["value"].tensor.tensor_shape.dim.add(size=1)
+    function.node_def.add(name="sum", op="Sum", input=[function.signature.input_arg[3].name, "axis:output:0"])
+    cast = function.node_def.add(name="cast", op="Cast", input=["sum:output:0"])
+    cast.attr["DstT"].type = 3
+    less.input[1] = "cast:y:0"
