@@ -12,8 +12,27 @@ import typer
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError
 
-Model: TypeAlias = Annotated[Path, typer.Argument(help="An ONNX model, HLO text (.hlo), or a compiled .onnxla file.")]
+Model: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        help="An ONNX model, a SavedModel's folder, a GraphDef, HLO text, or a compiled .onnxla file."
+    ),
+]
 OnnxModel: TypeAlias = Annotated[Path, typer.Argument(help="An ONNX model.")]
+UncompiledModel: TypeAlias = Annotated[
+    Path, typer.Argument(help="An ONNX model, a SavedModel's folder, or a GraphDef (.pb, .pbtxt).")
+]
+Signature: TypeAlias = Annotated[
+    str | None, typer.Option("--signature", metavar="NAME", help="The signature of a SavedModel that is meant.")
+]
+From: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--from", metavar="NAME", help="A value where a GraphDef begins; by default its placeholders."),
+]
+To: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--to", metavar="NAME", help="A value where a GraphDef ends; by default those that nobody reads."),
+]
 ShapeTexts: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="INPUT=1x3x8x8", help="Shape of an input: `image=1x3x224x224`. May be repeated."),

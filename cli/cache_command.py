@@ -50,11 +50,9 @@ def cache(
 def explain_miss(store: CompileCache, wanted: Request) -> str:
     """`hit`, or in what the nearest entry differs."""
     from onnxla.compiler import Compiler
-    from onnxla.config import Limits
     from onnxla.hlo.printer import print_module
-    from onnxla.sources import OnnxSource
 
-    source = OnnxSource(wanted.onnx, wanted.options, Limits.from_environment(), wanted.constants)
+    source = wanted.source()
     compiler = Compiler(source, wanted.target, wanted.options)
     imported = source.load(wanted.shapes, wanted.single_dims, {})
     return store.explain(compiler.cache_key(imported, print_module(imported.module)))

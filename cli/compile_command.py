@@ -12,7 +12,9 @@ from onnxla.cli.output import duration, print_json, say, signature_line, size
 from onnxla.errors import InputError
 from onnxla.runtime.report import CompileReport
 
-Source = Annotated[Path, typer.Argument(help="An ONNX model, or HLO text (.hlo).")]
+Source = Annotated[
+    Path, typer.Argument(help="An ONNX model, a SavedModel's folder, a GraphDef (.pb, .pbtxt), or HLO text (.hlo).")
+]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; by default model.onnxla.")]
 
 
@@ -25,13 +27,18 @@ def compile_model(
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
     dump_to: arguments.DumpTo = None,
+    signature: arguments.Signature = None,
+    begin: arguments.From = None,
+    end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Compile a model to native code in one file."""
     if is_artifact(model):
         raise InputError(f"{model} is compiled already")
-    path = output if output is not None else Path(f"{model.stem}.onnxla")
-    wanted = request(model, shape, dim, constant, option, dump_to, target=target)
+    path = output if output is not None else Path(f"{model.resolve().stem}.onnxla")
+    wanted = request(
+        model, shape, dim, constant, option, dump_to, target=target, signature=signature, inputs=begin, outputs=end
+    )
     compiled = wanted.compile()
     require_programs(compiled, wanted)
     written = compiled.save(path)
@@ -56,6 +63,9 @@ def _print_summary(compiled: CompiledModel, path: Path, written: int) -> None:
     say(f"{path}  {size(written)}", style="bold")
     say(f"  inputs   {signature_line(compiled.get_inputs())}")
     say(f"  outputs  {signature_line(compiled.get_outputs())}")
+    if compiled.state:
+        total = sum(s.bytes for s in compiled.state.signatures())
+        say(f"  state    {len(compiled.state)} variables, {size(total)}, which runs change")
     if len(compiled.programs) > 1:
         say(f"  code for {len(compiled.programs)} sets of shapes; the numbers are of the last")
     report = compiled.report

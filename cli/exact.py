@@ -8,7 +8,6 @@ import numpy as np
 
 from onnxla.cli.models import Request
 from onnxla.cli.parts import flat_outputs
-from onnxla.config import Limits
 from onnxla.frontends.onnx.signature import signature_of
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Module
@@ -17,7 +16,6 @@ from onnxla.hlo.parser import parse_module, zero_weights
 from onnxla.hlo.printer import print_module
 from onnxla.runtime.program import Array
 from onnxla.runtime.results import assembled
-from onnxla.sources import OnnxSource
 
 _FLOAT = re.compile(r"\b(?:f32|f16|bf16)\[")
 _ENOUGH = 1e-5
@@ -40,7 +38,7 @@ class Exactness:
 
 def exact_outputs(wanted: Request, feeds: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs of an ONNX model by the interpreter in float64. Raises HloError where float64 cannot stand in."""
-    source = OnnxSource(wanted.onnx, wanted.options, Limits.from_environment(), wanted.constants)
+    source = wanted.source()
     imported = source.load({name: array.shape for name, array in feeds.items()}, {}, feeds)
     module = widened(imported.module)
     arguments = [

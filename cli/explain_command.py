@@ -1,6 +1,6 @@
 """`onnxla explain`: everything that is wrong with a model, without compiling it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,22 +11,26 @@ from onnxla.errors import Problem, UnboundDimensionsError
 
 if TYPE_CHECKING:
     from onnxla.frontends.onnx.report import Report
+    from onnxla.frontends.tensorflow.report import Report as TensorFlowReport
 
 _CANNOT_BE_COMPILED = 3
 
 
 def explain(
-    model: arguments.OnnxModel,
+    model: arguments.UncompiledModel,
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
+    signature: arguments.Signature = None,
+    begin: arguments.From = None,
+    end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Say what a model is made of, and all reasons why it cannot be compiled. Ends with 3 where there are any.
 
     Dimensions that have no size yet are taken as 1: they are no fault, since the first run may settle them.
     """
-    wanted = request(model, shape, dim, constant)
+    wanted = request(model, shape, dim, constant, signature=signature, inputs=begin, outputs=end)
     found, assumed = _report(wanted)
     if as_json:
         print_json(_document(found, assumed))
@@ -42,18 +46,21 @@ def explain(
         raise typer.Exit(_CANNOT_BE_COMPILED)
 
 
-def _report(wanted: Request) -> tuple["Report", dict[str, str]]:
+def _report(wanted: Request) -> tuple["Report | TensorFlowReport", dict[str, str]]:
     """The report, and the sizes that were assumed for it: of dimensions, and shapes of inputs with nameless ones."""
     from onnxla.frontends.onnx import report
+    from onnxla.frontends.tensorflow import report as tensorflow_report
 
-    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "Report":
-        return report.explain(
-            wanted.onnx,
-            shapes={**shapes, **wanted.shapes},
-            dims={**dims, **wanted.single_dims},
-            constants=wanted.constants,
-            options=wanted.options,
-        )
+    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "Report | TensorFlowReport":
+        given: dict[str, Any] = {
+            "shapes": {**shapes, **wanted.shapes},
+            "dims": {**dims, **wanted.single_dims},
+            "constants": wanted.constants,
+            "options": wanted.options,
+        }
+        if wanted.is_tensorflow:
+            return tensorflow_report.explain(wanted.tensorflow, **given, **wanted.cut.arguments())
+        return report.explain(wanted.onnx, **given)
 
     first = explained({}, {})
     if first.compiles or not all(p.kind is UnboundDimensionsError for p in first.problems):
@@ -71,12 +78,18 @@ def _report(wanted: Request) -> tuple["Report", dict[str, str]]:
     return explained(shapes, dims), assumed
 
 
-def _document(found: "Report", assumed: dict[str, str]) -> dict[str, object]:
+def _document(found: "Report | TensorFlowReport", assumed: dict[str, str]) -> dict[str, object]:
+    from onnxla.frontends.onnx.report import Report
+
+    if isinstance(found, Report):
+        made: dict[str, object] = {"opsets": {domain or "ai.onnx": v for domain, v in found.opsets.items()}}
+    else:
+        made = {"tensorflow": found.version, "signatures": found.signatures, "state": found.state}
     return {
         "model": found.name,
         "compiles": found.compiles,
         "assumed_sizes": assumed,
-        "opsets": {domain or "ai.onnx": version for domain, version in found.opsets.items()},
+        **made,
         "operators": found.operators,
         "inputs": [str(spec) for spec in found.signature.inputs],
         "outputs": [str(spec) for spec in found.signature.outputs],

@@ -44,10 +44,13 @@ def inspect(
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    signature: arguments.Signature = None,
+    begin: arguments.From = None,
+    end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Show signature, HLO at any stage, kernels and memory plan of a model or an artifact."""
-    wanted = request(model, shape, dim, constant, option, target=target)
+    wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
     if after is not None:
         text = hlo_after(after, wanted)
         print_json({"after": after, "hlo": text}) if as_json else print(safe(text), end="")
@@ -72,7 +75,6 @@ def hlo_after(stage: str, wanted: Request) -> str:
         return compiled.hlo("hlo" if stage == "import" else "optimized_hlo")
     if is_artifact(wanted.path):
         raise InputError(f"{wanted.path} holds the HLO after import and after passes; for {stage} give the model")
-    from onnxla.frontends.onnx.importer import import_model
     from onnxla.hlo.printer import print_module
     from onnxla.passes.pipelines import optimize, pipeline_for
 
@@ -81,13 +83,7 @@ def hlo_after(stage: str, wanted: Request) -> str:
         raise InputError(f"--after {stage}: there are import, passes, {', '.join(names)}")
     if wanted.path.suffix == ".hlo":
         raise InputError(f"{wanted.path} is HLO text: onnxla opt runs passes on it")
-    module = import_model(
-        wanted.onnx,
-        shapes=wanted.shapes,
-        dims=wanted.single_dims,
-        constants=wanted.constants,
-        options=wanted.options,
-    ).module
+    module = wanted.source().load(wanted.shapes, wanted.single_dims, {}).module
     optimize(module, wanted.target, replace(wanted.options, stop_after=stage))
     return print_module(module)
 
@@ -115,6 +111,8 @@ def _print_summary(compiled: CompiledModel) -> None:
     memory = compiled.memory()
     say(f"inputs   {signature_line(compiled.get_inputs())}")
     say(f"outputs  {signature_line(compiled.get_outputs())}")
+    if compiled.state:
+        say(f"state    {', '.join(map(str, compiled.state.signatures()))}")
     for key, value in compiled.about.items():
         if key != "target":  # the line on the machine says it in short
             say(f"{key:<8} {_about_line(value)}")

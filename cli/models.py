@@ -10,11 +10,14 @@ import onnxla
 from onnxla.cli.arguments import parse_constants, parse_dims, parse_options, parse_shapes
 from onnxla.cli.feeds import require_sizes
 from onnxla.cli.output import progress_bar
-from onnxla.config import CompileOptions
+from onnxla.config import CompileOptions, Limits
 from onnxla.errors import InputError
 
 if TYPE_CHECKING:
     from onnxla.frontends.onnx.model_file import OnnxModel
+    from onnxla.frontends.onnx.signature import TensorSpec
+    from onnxla.frontends.tensorflow.model_file import TensorFlowModel
+    from onnxla.sources import Source
 
 _ZIP = b"PK\x03\x04"
 
@@ -29,6 +32,19 @@ def is_artifact(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """Which part of a TensorFlow model is meant: a signature, or a graph between values."""
+
+    signature: str | None = None
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As keyword arguments of `onnxla.compile` and of the importer."""
+        return {"signature": self.signature, "inputs": self.inputs, "outputs": self.outputs}
+
+
+@dataclass(frozen=True)
 class Request:
     """A model and how to compile it, as the command line says it."""
 
@@ -39,23 +55,58 @@ class Request:
     options: CompileOptions
     threads: int | None
     target: str = "cpu"
+    cut: Cut = Cut()
+
+    @cached_property
+    def is_tensorflow(self) -> bool:
+        """Whether it is a SavedModel or a GraphDef."""
+        from onnxla.frontends.tensorflow.model_file import is_tensorflow
+
+        return is_tensorflow(self.path)
 
     @cached_property
     def onnx(self) -> "OnnxModel":
-        """The model, read once. Raises ModelFormatError."""
+        """The model, read once. Raises ModelFormatError, and InputError for a model of another kind."""
         from onnxla.frontends.onnx.model_file import read_model
 
+        if self.is_tensorflow:
+            raise InputError(f"{self.path} is a TensorFlow model; this is for ONNX models")
         return read_model(self.path)
+
+    @cached_property
+    def tensorflow(self) -> "TensorFlowModel":
+        """The model, read once. Raises ModelFormatError."""
+        from onnxla.frontends.tensorflow.model_file import read_tensorflow
+
+        return read_tensorflow(self.path)
 
     @cached_property
     def constants(self) -> dict[str, Any]:
         if not self.constant_texts:
             return {}
+        return parse_constants(self.constant_texts, {s.name: s.element.dtype for s in self._specs() if s.element})
+
+    def _specs(self) -> "Sequence[TensorSpec]":
+        """The inputs as the model declares them."""
+        if self.is_tensorflow:
+            from onnxla.frontends.tensorflow.signature import interface_of
+
+            return [p.spec for p in interface_of(self.tensorflow, **self.cut.arguments()).inputs]
         from onnxla.frontends.onnx.signature import signature_of
 
         declared = signature_of(self.onnx)
-        specs = (*declared.inputs, *declared.defaults)
-        return parse_constants(self.constant_texts, {s.name: s.element.dtype for s in specs if s.element is not None})
+        return (*declared.inputs, *declared.defaults)
+
+    def source(self) -> "Source":
+        """The model as the compiler takes it."""
+        limits = Limits.from_environment()
+        if self.is_tensorflow:
+            from onnxla.tensorflow_source import TensorFlowSource
+
+            return TensorFlowSource(self.tensorflow, self.options, limits, self.constants, **self.cut.arguments())
+        from onnxla.sources import OnnxSource
+
+        return OnnxSource(self.onnx, self.options, limits, self.constants)
 
     @property
     def single_dims(self) -> dict[str, int]:
@@ -78,6 +129,7 @@ class Request:
                 options=self.options,
                 num_threads=self.threads,
                 progress=progress,
+                **self.cut.arguments(),
             )
 
     def load(self) -> onnxla.CompiledModel:
@@ -89,7 +141,9 @@ class Request:
         return onnxla.load_compiled(self.path, num_threads=self.threads)
 
     def _source(self) -> Any:
-        return self.path if self.path.suffix == ".hlo" else self.onnx
+        if self.path.suffix == ".hlo":
+            return self.path
+        return self.tensorflow if self.is_tensorflow else self.onnx
 
 
 def request(
@@ -101,10 +155,14 @@ def request(
     dump_to: str | None = None,
     threads: int | None = None,
     target: str = "cpu",
+    signature: str | None = None,
+    inputs: list[str] | None = None,
+    outputs: list[str] | None = None,
 ) -> Request:
     """A request from the texts of the command line. Raises InputError for texts that say nothing."""
     settings = parse_options(options, dump_to)
-    return Request(path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target)
+    cut = Cut(signature, inputs, outputs)
+    return Request(path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut)
 
 
 def require_programs(compiled: onnxla.CompiledModel, wanted: Request) -> None:
@@ -112,6 +170,4 @@ def require_programs(compiled: onnxla.CompiledModel, wanted: Request) -> None:
     if compiled.programs:
         return
     require_sizes(compiled.get_inputs(), wanted.single_dims)
-    from onnxla.frontends.onnx.importer import import_model
-
-    import_model(wanted.onnx, shapes=wanted.shapes, dims=wanted.single_dims, constants=wanted.constants)
+    wanted.source().load(wanted.shapes, wanted.single_dims, {})

@@ -1,4 +1,4 @@
-"""`onnxla ops`: which operators of ONNX there are import rules for."""
+"""`onnxla ops`: which operators of ONNX, or operations of TensorFlow, there are import rules for."""
 
 from itertools import groupby
 from typing import Annotated
@@ -8,11 +8,15 @@ import typer
 from onnxla.cli import arguments
 from onnxla.cli.output import print_json, say, table
 
+TensorFlow = Annotated[bool, typer.Option("--tensorflow", help="TensorFlow's operations instead of ONNX's.")]
 Search = Annotated[str, typer.Argument(help="Only operators whose name holds this.")]
 
 
-def ops(search: Search = "", as_json: arguments.Json = False) -> None:
+def ops(search: Search = "", tensorflow: TensorFlow = False, as_json: arguments.Json = False) -> None:
     """Print the operators that can be imported, and for which opsets."""
+    if tensorflow:
+        _print_tensorflow(search, as_json)
+        return
     from onnxla.frontends.onnx import rules
     from onnxla.frontends.onnx.registry import RuleEntry, coverage
 
@@ -31,3 +35,17 @@ def ops(search: Search = "", as_json: arguments.Json = False) -> None:
         return
     table(("domain", "operator", "opsets"), [(d, n, ", ".join(ranges)) for d, n, ranges in found])
     say(f"{len(found)} operators", style="dim")
+
+
+def _print_tensorflow(search: str, as_json: bool) -> None:
+    """TensorFlow's operations have no versions."""
+    from onnxla.frontends.tensorflow import rules
+    from onnxla.frontends.tensorflow.registry import coverage
+
+    rules.load()
+    names = [e.name for e in coverage() if search.lower() in e.name.lower() and not e.name.startswith("onnxla.")]
+    if as_json:
+        print_json(names)
+        return
+    table(("operation",), [(name,) for name in names])
+    say(f"{len(names)} operations", style="dim")

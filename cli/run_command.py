@@ -29,11 +29,25 @@ def run(
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    signature: arguments.Signature = None,
+    begin: arguments.From = None,
+    end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Run a model on given or seeded random inputs."""
     given = read_inputs(input)
-    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
+    wanted = request(
+        model,
+        shape,
+        dim,
+        constant,
+        option,
+        threads=threads,
+        target=target,
+        signature=signature,
+        inputs=begin,
+        outputs=end,
+    )
     compiled = wanted.load()
     feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, seed, wanted.dims)
     start = time.perf_counter()

@@ -41,7 +41,7 @@ _SHOWN = 20
 
 
 def validate(
-    model: arguments.OnnxModel,
+    model: arguments.UncompiledModel,
     input: arguments.Inputs = None,
     compiled: Compiled = None,
     layers: Layers = False,
@@ -55,24 +55,44 @@ def validate(
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    signature: arguments.Signature = None,
+    begin: arguments.From = None,
+    end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Compare a compiled model with onnxruntime. Ends with 1 where an output differs.
 
-    Outputs that come with the inputs (an .npz entry under an output's name, output_0.pb) are compared as well.
+    Outputs that come with the inputs (an .npz entry under an output's name, output_0.pb) are compared as well; a
+    TensorFlow model, which onnxruntime does not read, is compared with those alone.
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
-    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
+    wanted = request(
+        model,
+        shape,
+        dim,
+        constant,
+        option,
+        threads=threads,
+        target=target,
+        signature=signature,
+        inputs=begin,
+        outputs=end,
+    )
     ours = wanted.load() if compiled is None else load_compiled(compiled, num_threads=threads)
     given = read_inputs(input)
     feeds = feeds_for(ours.get_inputs(), ours.get_outputs(), given, seed, wanted.single_dims)
     names = [t.name for t in ours.get_outputs()]
     results = flat_outputs(dict(zip(names, ours.run(None, feeds.arrays), strict=True)))
-    witness = Witness(model, threads or default_threads())
-    theirs = flat_outputs(witness.run({**wanted.constants, **feeds.arrays}, names))
-    judged = f"onnxruntime {witness.version}"
-    rows = {judged: compare_all(results, theirs, rtol, atol)}
+    judged, theirs = "", results
+    rows: dict[str, list[Comparison]] = {}
+    if wanted.is_tensorflow:
+        _require_expectations(wanted, feeds, layers or exact)
+    else:
+        witness = Witness(model, threads or default_threads())
+        theirs = flat_outputs(witness.run({**wanted.constants, **feeds.arrays}, names))
+        judged = f"onnxruntime {witness.version}"
+        rows[judged] = compare_all(results, theirs, rtol, atol)
     if feeds.expected:
         rows["given"] = [compare(name, results[name], value, rtol, atol) for name, value in feeds.expected.items()]
     judgements = _judge_exactly(wanted, feeds, results, theirs) if exact else []
@@ -88,7 +108,7 @@ def validate(
         print_json(
             {
                 "agrees": agrees,
-                "witness": judged,
+                "witness": judged or "given",
                 "random": feeds.random,
                 "outputs": rows,
                 "exact": judgements if exact else None,
@@ -107,6 +127,17 @@ def validate(
         say("every output agrees" if agrees else "outputs differ", style="bold green" if agrees else "bold red")
     if not agrees or not all(c.agrees for c in differing or ()):
         raise typer.Exit(1)
+
+
+def _require_expectations(wanted: Request, feeds: Feeds, needs_onnx: bool) -> None:
+    """Raise InputError where there is nothing to compare a TensorFlow model with."""
+    if needs_onnx:
+        raise InputError("--layers and --exact are for ONNX models")
+    if not feeds.expected:
+        raise InputError(
+            f"onnxruntime does not read TensorFlow models such as {wanted.path}: give the outputs to compare with, "
+            "--input file.npz with an entry under each output's name"
+        )
 
 
 def print_comparisons(comparisons: list[Comparison], title: str) -> None:
