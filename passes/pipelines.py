@@ -18,6 +18,7 @@ from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
 from onnxla.passes.simplify_loops import SimplifyLoops
+from onnxla.passes.split_reductions import SplitReductions
 from onnxla.passes.widen_half import WidenHalf
 
 CONSTRAINTS = (
@@ -46,6 +47,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         raise InputError(f"no passes for the target {target_kind!r}; there are cpu and gpu")
     # before simplification, which would merge conversions and then cannot tell those that are meant
     widening: list[Pass] = [WidenHalf()] if target_kind == "cpu" else []
+    # after simplification, which would make one reduction of the two; GPUs have schedules of their own for this
+    splitting: list[Pass] = [SplitReductions()] if target_kind == "cpu" else []
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
@@ -63,6 +66,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         FoldConstants(options),  # the weights in their new order
         MergeCommonSubexpressions(),  # equal transposes of one value
         SplitComplexNumbers(),  # complex constants that folding made
+        *splitting,
         FuseInstructions(),  # last: every pass before it sees plain instructions
     ]
     check_order(passes)
