@@ -7,7 +7,8 @@ slot with a state:
 
     0 idle, looking at the slot    1 a job is posted    2 asleep on the slot's condition variable    3 at work
 
-The caller posts with one exchange, which also tells whether the worker has to be woken. When no task is left it takes
+The caller posts with one exchange, which also tells whether the worker has to be woken, on another CPU than the
+caller's. When no task is left it takes
 back the posts that no worker has seen yet: a run never waits for a thread that the system does not schedule.
 `pending` counts the other workers of the job; its bit 62 says that the caller sleeps.
 
@@ -24,7 +25,8 @@ MAX_THREADS = 256
 _TEXT = Template(r"""
 target triple = "$triple"
 
-%slot = type { i64, [56 x i8], [64 x i8], [64 x i8] } ; state, its cache line, mutex, condition variable
+; state, the CPU the worker keeps away from and one more, the rest of the cache line, mutex, condition variable
+%slot = type { i64, i64, [48 x i8], [64 x i8], [64 x i8] }
 %range = type { i64, i64, [48 x i8] }                  ; next task, end
 
 @slots = internal global [$max_threads x %slot] zeroinitializer, align 64
@@ -151,8 +153,8 @@ entry:
   %index = ptrtoint ptr %argument to i64
   %participant = add i64 %index, 1
   %state = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 0
-  %mutex = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 2
-  %condition = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 3
+  %mutex = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 3
+  %condition = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 4
   br label %wait
 wait:
   %posted = call i1 @spin(ptr %state, i64 1)
@@ -196,6 +198,7 @@ end:
   ret ptr null
 }
 
+$keep_away
 define internal void @post(i64 %index) {
 entry:
   %state = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 0
@@ -203,8 +206,9 @@ entry:
   %asleep = icmp eq i64 %before, 2
   br i1 %asleep, label %wake, label %exit
 wake:
-  %mutex = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 2
-  %condition = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 3
+  %mutex = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 3
+  %condition = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 4
+  call void @keep_away(i64 %index)
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   %signalled = call i32 @pthread_cond_signal(ptr %condition)
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -248,9 +252,11 @@ check:
   br i1 %enough, label %exit, label %start
 start:
   %state = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 0
-  %mutex = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 2
-  %condition = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 3
+  %mutex = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 3
+  %condition = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 4
   %thread = getelementptr [$max_threads x i64], ptr @threads, i64 0, i64 %index
+  %away = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 1
+  store i64 0, ptr %away
   store atomic i64 0, ptr %state release, align 8
   %mutex.made = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
   %condition.made = call i32 @pthread_cond_init(ptr %condition, ptr null)
@@ -436,6 +442,54 @@ exit:
 declare i64 @llvm.umin.i64(i64, i64)
 """)
 
+_KEEP_AWAY_ON_LINUX = r"""
+; Before a worker is woken: it may run where the caller may, but not on the caller's own CPU. Left to itself the system
+; often wakes it there, and it waits for milliseconds while the others are idle.
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+
+define internal void @keep_away(i64 %index) {
+entry:
+  %set = alloca [16 x i64]
+  %cpu.found = call i32 @sched_getcpu()
+  %cpu = zext i32 %cpu.found to i64
+  %mark = add i64 %cpu, 1
+  %away = getelementptr [$max_threads x %slot], ptr @slots, i64 0, i64 %index, i32 1
+  %before = load i64, ptr %away
+  %known = icmp eq i64 %before, %mark
+  %strange = icmp uge i64 %cpu, 1024
+  %nothing.to.do = or i1 %known, %strange
+  br i1 %nothing.to.do, label %exit, label %ask
+ask:
+  %status = call i32 @sched_getaffinity(i32 0, i64 128, ptr %set)
+  %failed = icmp slt i32 %status, 0
+  br i1 %failed, label %exit, label %remove
+remove:
+  %word = lshr i64 %cpu, 6
+  %place = getelementptr [16 x i64], ptr %set, i64 0, i64 %word
+  %bits = load i64, ptr %place
+  %shift = and i64 %cpu, 63
+  %bit = shl i64 1, %shift
+  %others = xor i64 %bit, -1
+  %left = and i64 %bits, %others
+  store i64 %left, ptr %place
+  %thread.place = getelementptr [$max_threads x i64], ptr @threads, i64 0, i64 %index
+  %thread = load i64, ptr %thread.place
+  ; with no CPU left the call fails and nothing changes
+  %set.status = call i32 @pthread_setaffinity_np(i64 %thread, i64 128, ptr %set)
+  store i64 %mark, ptr %away
+  br label %exit
+exit:
+  ret void
+}
+"""
+_KEEP_AWAY_ELSEWHERE = """
+define internal void @keep_away(i64 %index) {
+  ret void
+}
+"""
+
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
@@ -446,9 +500,15 @@ _PAUSES["arm64"] = _PAUSES["aarch64"]
 def thread_pool_ir(triple: str) -> str:
     """The pool's module for `triple`; it calls nothing beyond libc and libpthread."""
     declare_pause, pause = _PAUSES.get(triple.split("-")[0], ("", ""))
+    keep_away = Template(_KEEP_AWAY_ON_LINUX if "linux" in triple else _KEEP_AWAY_ELSEWHERE)
     monotonic_clock = "6" if "apple" in triple or "darwin" in triple else "1"
     return _TEXT.substitute(
-        triple=triple, max_threads=MAX_THREADS, declare_pause=declare_pause, pause=pause, clock=monotonic_clock
+        triple=triple,
+        max_threads=MAX_THREADS,
+        declare_pause=declare_pause,
+        pause=pause,
+        keep_away=keep_away.substitute(max_threads=MAX_THREADS),
+        clock=monotonic_clock,
     )
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -142,6 +143,33 @@ def test_shutdown_twice_and_start_again(jobs: Jobs) -> None:
 def test_one_pool_serves_the_process(jobs: Jobs) -> None:
     assert thread_pool(b"never looked at") is jobs.pool
     assert isinstance(jobs.pool, ThreadPool)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_a_worker_that_slept_leaves_the_callers_cpu_to_the_caller(jobs: Jobs) -> None:
+    jobs.pool.shutdown()
+    others = set(os.listdir("/proc/self/task"))
+    jobs.run("count", np.zeros(100, np.int64), 100, 2)
+    (worker,) = set(os.listdir("/proc/self/task")) - others
+    allowed = os.sched_getaffinity(0)
+    assert os.sched_getaffinity(int(worker)) == allowed
+    time.sleep(0.05)
+    jobs.run("count", np.zeros(100, np.int64), 100, 2)
+    assert os.sched_getaffinity(int(worker)) < allowed
+    assert len(os.sched_getaffinity(int(worker))) == len(allowed) - 1
+
+
+def test_a_caller_on_one_cpu_leaves_its_workers_where_they_are(jobs: Jobs) -> None:
+    """There is no other CPU that it may use; the job still ends."""
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        time.sleep(0.05)
+        counters = np.zeros(100, np.int64)
+        jobs.run("count", counters, 100, 2)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert (counters == 1).all()
 
 
 @pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "arm64-apple-darwin", "riscv64-unknown-linux-gnu"])
