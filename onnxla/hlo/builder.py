@@ -207,6 +207,9 @@ class Builder:
 
     def take(self, operand: Instruction, indices: Instruction, axis: int) -> Instruction:
         """numpy.take: `indices` of any shape replace dimension `axis`; out of range is clamped."""
+        shape = (*operand.shape[:axis], *indices.shape, *operand.shape[axis + 1 :])
+        if 0 in shape:  # nothing is read, so there may be nothing to read
+            return self.full(shape, 0, operand.tensor_type.element)
         return self.gather(operand, indices, indexing.take(operand.tensor_type, indices.tensor_type, axis))
 
     def scatter(

@@ -10,6 +10,7 @@ from onnxla.frontends.onnx.rules.attention_core import (
     both,
     heads_first,
     heads_last,
+    scale_for,
     sees_past,
 )
 from onnxla.frontends.onnx.rules.axes import normal_axis
@@ -42,7 +43,7 @@ def attention(node: NodeView, b: Builder) -> list[Instruction]:
         q,
         k,
         v,
-        q.shape[3] ** -0.5 if scale is None else scale,
+        scale_for(node, q.shape[3]) if scale is None else scale,
         _masking(node, b, q, k, past),
         softcap=node.float("softcap", 0.0),
         softmax_element=element_of_code(precision) if precision else None,
@@ -123,6 +124,8 @@ def tensor_scatter(node: NodeView, b: Builder) -> Instruction:
         node.unsupported(f"mode={mode!r} is not known", "linear and circular are")
     if axis == 0 or update.shape[:axis] + update.shape[axis + 1 :] != cache.shape[:axis] + cache.shape[axis + 1 :]:
         node.shape_error(f"an update {update.tensor_type} does not fit the cache {cache.tensor_type} along axis {axis}")
+    if 0 in update.shape:
+        return cache
     batch, room, length = cache.shape[0], cache.shape[axis], update.shape[axis]
     if length > room:
         node.shape_error(f"an update of {length} does not fit a cache of {room}")
@@ -137,9 +140,7 @@ def tensor_scatter(node: NodeView, b: Builder) -> Instruction:
     written = b.and_(
         b.compare(source, b.full_like(source, 0), "GE"), b.compare(source, b.full_like(source, length), "LT")
     )
-    clamped = b.clamp(b.constant(0, S64), source, b.constant(max(length - 1, 0), S64))
-    if length == 0:
-        return cache
+    clamped = b.clamp(b.constant(0, S64), source, b.constant(length - 1, S64))
     return b.select(b.broadcast(written, cache.shape, [0, axis]), take_per_batch(b, update, clamped, axis), cache)
 
 

@@ -10,10 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxla.frontends.onnx.broadcasting import shape_of_broadcast
+from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.rules.precision import wide_element
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import PRED, S64, ElementType, Shape, TensorType
+
+
+def scale_for(node: NodeView, size: int) -> float:
+    """1 / sqrt(size of a head)."""
+    if size == 0:
+        node.shape_error("heads of size 0 have no scale 1 / sqrt(size)", "give the attribute scale")
+    return float(size**-0.5)
 
 
 @dataclass(frozen=True)

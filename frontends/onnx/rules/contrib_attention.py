@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
-from onnxla.frontends.onnx.rules.attention_core import Masking, attend, heads_first, heads_last, sees_past
+from onnxla.frontends.onnx.rules.attention_core import Masking, attend, heads_first, heads_last, scale_for, sees_past
 from onnxla.frontends.onnx.rules.precision import wide_element
 from onnxla.frontends.onnx.rules.quantized_linear import integer_matmul, rhs_parameter, scale_product
 from onnxla.frontends.onnx.rules.quantized_values import is_known_zero, optional_scalar, scalar
@@ -80,7 +80,7 @@ def _attention_of_merged(
 
 
 def _scale(node: NodeView, q: Instruction) -> float:
-    return node.float("scale", 0.0) or q.shape[3] ** -0.5
+    return node.float("scale", 0.0) or scale_for(node, q.shape[3])
 
 
 def _masking(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
-from onnxla.frontends.onnx.rules.attention_core import Masking, attend, heads_last, sees_past
+from onnxla.frontends.onnx.rules.attention_core import Masking, attend, heads_last, scale_for, sees_past
 from onnxla.frontends.onnx.rules.normalization import inverse_deviation, mean_over, spread_over
 from onnxla.frontends.onnx.rules.precision import wide_element
 from onnxla.frontends.onnx.rules.rotary import angles_at, consecutive, rotate
@@ -63,7 +63,7 @@ def group_query_attention(node: NodeView, b: Builder) -> list[Instruction | None
         q,
         keys,
         values,
-        node.float("scale", 0.0) or q.shape[3] ** -0.5,
+        node.float("scale", 0.0) or scale_for(node, q.shape[3]),
         Masking(bias, allowed),
         softcap=node.float("softcap", 0.0),
         sink=sink,

@@ -14,8 +14,10 @@ _WAY_OUT = "make the data a constant, or end the model before this node and do t
 
 
 def data(node: NodeView, i: int, what: str) -> Array:
-    """The value of input `i`, or a DynamicShapeError problem: `what` decides the output's shape."""
-    value = node.known(i)
+    """The value of input `i`, or a DynamicShapeError problem: `what` decides the output's shape. Nothing is known."""
+    value, x = node.known(i), node.input(i)
+    if value is None and x.tensor_type.size == 0:
+        return np.zeros(x.shape, x.tensor_type.element.dtype)
     if value is None:
         cause = f"{what} decides the shape of {node.op_type}'s output, and is computed at run time"
         node.dynamic_shape(cause, _WAY_OUT, data=i)
@@ -60,6 +62,8 @@ def unique(node: NodeView, b: Builder) -> list[Instruction]:
 
 @onnx_op("NonMaxSuppression", since=10)
 def non_max_suppression(node: NodeView, b: Builder) -> Instruction:
+    if 0 in (node.input(0).tensor_type.size, node.input(1).tensor_type.size):
+        return b.constant(np.zeros((0, 3), np.int64))
     boxes, scores = data(node, 0, "the overlap of boxes"), data(node, 1, "the scores")
     most = int(data(node, 2, "the most boxes of a class").reshape(())) if node.has_input(2) else 0
     iou_threshold = float(data(node, 3, "iou_threshold").reshape(())) if node.has_input(3) else 0.0

@@ -13,7 +13,7 @@ from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import F64, ElementType
+from onnxla.hlo.types import F64, S64, U64, ElementType
 
 FIRST_OPSET_OF_NUMPY_BROADCASTING = 7
 
@@ -67,10 +67,12 @@ def abs_(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("Sign", since=9)
 def sign(node: NodeView, b: Builder) -> Instruction:
-    """-1, 0 or 1; NaN stays NaN."""
+    """-1, 0 or 1; NaN stays NaN, and -0.0 gives 0.0, where HLO's sign keeps it."""
     x = node.input(0)
     element = x.tensor_type.element
-    if element.is_float or element.is_signed:
+    if element.is_float:
+        return b.add(b.unary("sign", x), b.full_like(x, 0.0))
+    if element.is_signed:
         return b.unary("sign", x)
     return b.convert(b.compare(x, b.full_like(x, 0), "NE"), element)
 
@@ -140,8 +142,18 @@ def clip(node: NodeView, b: Builder) -> Instruction:
     for bound in bounds:
         if bound is not None and bound.tensor_type.size != 1:
             node.shape_error("min and max must be scalars")
-    low, high = (bound if bound is None else b.reshape(bound, ()) for bound in bounds)
+    low, high = (
+        _bound(node, b, i, infinity) if node.has_input(i) else None for i, infinity in ((1, -np.inf), (2, np.inf))
+    )
     return _clip(b, node.input(0), low, high)
+
+
+def _bound(node: NodeView, b: Builder, i: int, infinity: float) -> Instruction:
+    """Input `i` as a scalar; NaN bounds nothing, as in onnxruntime, where HLO's clamp would give NaN."""
+    bound, known = b.reshape(node.input(i), ()), node.known(i)
+    if not bound.tensor_type.element.is_float or (known is not None and not np.isnan(known).any()):
+        return bound
+    return b.select(b.is_nan(bound), b.full_like(bound, infinity), bound)
 
 
 def _clip(b: Builder, x: Instruction, low: Instruction | None, high: Instruction | None) -> Instruction:
@@ -184,7 +196,8 @@ def mod(node: NodeView, b: Builder) -> Instruction:
 def pow_(node: NodeView, b: Builder) -> Instruction:
     """The result has the type of the base. Squares and cubes are products, as in onnxruntime.
 
-    A mixed pair computes in the base's type where that holds every exponent, and otherwise in f64.
+    Integers to the power of integers are exact and wrap. A mixed pair computes in the base's type where that holds
+    every exponent, and otherwise in f64.
     """
     exponent = node.known(1)
     base = node.input(0)
@@ -202,6 +215,8 @@ def pow_(node: NodeView, b: Builder) -> Instruction:
 def _power_element(base: ElementType, exponent: ElementType, value: np.ndarray | None) -> ElementType:
     if base is exponent and base.is_float:
         return base
+    if base.is_integer and exponent.is_integer:
+        return S64 if exponent.is_signed else U64  # what wraps in 64 bits wraps in fewer
     if base.is_float and value is not None and np.array_equal(value.astype(base.dtype).astype(value.dtype), value):
         return base
     if base.is_float and np.can_cast(exponent.dtype, base.dtype):

@@ -83,6 +83,8 @@ def gather_nd(node: NodeView, b: Builder) -> Instruction:
     """The last dimension of the indices names positions in the dimensions after the batch ones."""
     x, indices = node.input(0), node.input(1)
     batch, rank, index_rank = node.int("batch_dims", 0), len(x.shape), len(indices.shape)
+    if rank == 0 or index_rank == 0:
+        node.shape_error("data and indices must not be scalars")
     depth = indices.shape[-1]
     if not 0 <= batch < index_rank or batch + depth > rank:
         node.shape_error(f"index vectors of length {depth} do not fit {x.tensor_type} with {batch} batch dimensions")
@@ -195,6 +197,8 @@ def reverse_sequence(node: NodeView, b: Builder) -> Instruction:
     batch_axis, time_axis = node.int("batch_axis", 1), node.int("time_axis", 0)
     if {batch_axis, time_axis} != {0, 1} or len(x.shape) < 2:
         node.shape_error("time and batch must be the first two axes")
+    if 0 in x.shape:
+        return x
     type = TensorType(S64, x.shape[:2])
     time = b.iota(type, time_axis)
     length = b.broadcast(b.convert(lengths, S64), type.shape, [batch_axis])

@@ -80,6 +80,8 @@ def hardmax(node: NodeView, b: Builder) -> Instruction:
 
 def _hardmax(node: NodeView, b: Builder, x: Instruction, axis: int) -> Instruction:
     """1 at the first largest element along `axis`, 0 elsewhere."""
+    if 0 in x.shape:
+        return x
     position = extreme_position(node, b, x, axis, largest=True)
     spread = b.broadcast(position, x.shape, [d for d in range(len(x.shape)) if d != axis])
     hot = b.compare(spread, b.iota(TensorType(S32, x.shape), axis), "EQ")

@@ -132,6 +132,9 @@ def _resize(node: NodeView, b: Builder, given: Instruction, axes: dict[int, Axis
     if any(a.size == 0 < a.output for a in changed.values()):
         node.shape_error("a dimension without elements cannot grow")
     element = given.tensor_type.element
+    shape = tuple(changed[d].output if d in changed else n for d, n in enumerate(given.shape))
+    if 0 in shape:
+        return b.full(shape, 0, element)
     x = given if method.mode == "nearest" else _as_float(b, given)
     # Shrinking first leaves less to do for the other axes.
     for d, axis in sorted(changed.items(), key=lambda item: item[1].scale):

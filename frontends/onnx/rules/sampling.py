@@ -26,6 +26,9 @@ def pixels(b: Builder, image: Instruction, places: Sequence[Instruction], sizes:
         step = inside if stride == 1 else b.multiply(inside, b.full_like(inside, stride))
         flat = step if flat is None else b.add(flat, step)
     assert flat is not None
+    shape = (*image.shape[:2], *flat.shape[1:])
+    if 0 in shape:
+        return b.full(shape, 0, image.tensor_type.element)
     op = Gather(
         offset_dims=(1,),
         collapsed_slice_dims=(2,),
