@@ -7,8 +7,9 @@ after the run.
 
 import ctypes
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -110,10 +111,10 @@ def _guarded_weights(data: Array) -> Array:
     return copy
 
 
-def run_guarded(case: Case, threads: int = 2) -> list[Array]:
+def run_guarded(case: Case, options: Mapping[str, Any] | None = None, threads: int = 2) -> list[Array]:
     """The outputs of the model, from code compiled and run between guards."""
     with guard_pages() as arena:
-        model = onnxla.compile(case.model.SerializeToString(), num_threads=threads)
+        model = onnxla.compile(case.model.SerializeToString(), options=options, num_threads=threads)
         feeds = {name: guarded_copy(a) for name, a in case.feeds.items()}
         out = [guarded_copy(np.zeros_like(a)) for a in model.run(None, feeds)]
         results = model.run(None, feeds, out=out)
