@@ -8,7 +8,7 @@ import typer
 
 from onnxla.cli import arguments
 from onnxla.cli.output import print_json, progress_bar, say, table
-from onnxla.errors import InputError
+from onnxla.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from onnxla.conformance.suite import Result
@@ -19,19 +19,27 @@ TableTo = Annotated[Path | None, typer.Option("--table", help="Write the whole t
 
 
 def conformance(
-    only: Only = "", reference: Reference = True, table_to: TableTo = None, as_json: arguments.Json = False
+    only: Only = "",
+    target: arguments.Target = "cpu",
+    reference: Reference = True,
+    table_to: TableTo = None,
+    as_json: arguments.Json = False,
 ) -> None:
-    """Run ONNX's backend tests and print how many pass, are rejected and fail, by operator."""
+    """Run ONNX's backend tests and print how many pass, are rejected and fail, by operator.
+
+    With --target gpu they run on the first NVIDIA GPU; without one the command says what is missing.
+    """
     from onnxla.conformance.cases import case_index
     from onnxla.conformance.suite import run_suite
 
     names = sorted(name for name in case_index() if only in name)
     if not names:
         raise InputError(f"no test has {only!r} in its name")
+    device = _device(target)
     begin = time.perf_counter()
     results: list[Result] = []
     with progress_bar("conformance") as advance:
-        for done, result in enumerate(run_suite(names, reference=reference), 1):
+        for done, result in enumerate(run_suite(names, device=device, reference=reference), 1):
             results.append(result)
             advance(result.name, done / len(names))
     seconds = time.perf_counter() - begin
@@ -46,6 +54,18 @@ def conformance(
         say(f"{seconds:.0f} s", style="dim")
     if any(r.outcome.status == "fail" for r in results):
         raise typer.Exit(1)
+
+
+def _device(target: str) -> str:
+    """ONNX's name for where a target runs. Raises DeviceError where there is no GPU: no test could run."""
+    if target == "cpu":
+        return "CPU"
+    if target != "gpu":
+        raise DeviceError(f"no target {target!r}; there are 'cpu' and 'gpu'")
+    from onnxla.runtime.cuda_device import CudaDevice
+
+    CudaDevice()
+    return "CUDA"
 
 
 def _as_json(result: "Result") -> dict[str, object]:

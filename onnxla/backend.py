@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TypeProto, helper
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType
 
 from onnxla.api import compile
-from onnxla.errors import InputError
+from onnxla.errors import DeviceError, InputError
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, read_model
 from onnxla.frontends.onnx.plain_interface import is_plain, plain_feeds, plain_model, structure
 from onnxla.frontends.onnx.signature import signature_of
@@ -58,7 +58,8 @@ class OnnxlaBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        return bool(Device(device).type == DeviceType.CPU)
+        """`CPU` always, `CUDA` where an NVIDIA GPU is there to run on."""
+        return bool(Device(device).type == DeviceType.CPU) or has_gpu()
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> BackendRep:
@@ -94,6 +95,17 @@ class OnnxlaBackend(Backend):
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, opset)])
         return cls.prepare(model, device, **kwargs).run(feeds)
+
+
+def has_gpu() -> bool:
+    """Whether compiled code for a GPU can run here."""
+    from onnxla.runtime.cuda_device import CudaDevice
+
+    try:
+        CudaDevice()
+    except DeviceError:
+        return False
+    return True
 
 
 def feeds_of(names: Sequence[str], inputs: Sequence[Any] | Mapping[str, Any] | Any) -> dict[str, Any]:

@@ -25,10 +25,10 @@ class Outcome:
     message: str = ""
 
 
-def run_onnxla(case: Case) -> Outcome:
+def run_onnxla(case: Case, device: str = "CPU") -> Outcome:
     """Through our backend: each data set twice, the second result the same bit for bit, the inputs untouched."""
     try:
-        prepared = OnnxlaBackend.prepare(case.model)
+        prepared = OnnxlaBackend.prepare(case.model, device)
         for inputs, expected in case.data_sets:
             before = _bits(inputs)
             results = prepared.run(inputs)

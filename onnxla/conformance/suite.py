@@ -24,16 +24,20 @@ class Result:
 
 
 def run_suite(
-    names: Iterable[str] | None = None, *, reference: bool = False, progress: Callable[[str], None] | None = None
+    names: Iterable[str] | None = None,
+    *,
+    device: str = "CPU",
+    reference: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> Iterator[Result]:
-    """The results of cases by name, of all by default."""
+    """The results of cases by name, of all by default, on `CPU` or `CUDA`."""
     for name in sorted(case_index()) if names is None else names:
         if progress is not None:
             progress(name)
         case = read_case(name)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome = run_onnxla(case)
+            outcome = run_onnxla(case, device)
             other = run_onnxruntime(case) if reference else None
         yield Result(name, operator_of(case), case.suite, case.opset, outcome, other)
 

@@ -83,7 +83,7 @@ def by_onnxruntime(model: ModelProto, feeds: dict[str, Array]) -> list[Any] | No
         return None
 
 
-@pytest.mark.parametrize("name", chosen())
+@pytest.mark.parametrize("name", list(chosen()))
 @pytest.mark.filterwarnings("ignore")
 def test_nothing(name: str) -> None:
     case = read_case(name)

@@ -273,6 +273,23 @@ def _funnel(direction: str) -> Operation:
     return Operation((word, word, word), word, function)
 
 
+def _dot_of_bytes(a: str, b: str) -> Operation:
+    """dp4a: the four bytes of x times those of y, and z, summed with what wraps in 32 bits."""
+    result = np.dtype("u4" if (a, b) == ("u32", "u32") else "i4")
+
+    def function(x: Array, y: Array, z: Array) -> Array:
+        x, y, z = np.broadcast_arrays(x, y, z)
+        products = _bytes(x, a) * _bytes(y, b)
+        return np.asarray((z.astype("i8") + products.sum(axis=-1)).astype(result))
+
+    return Operation((DTYPES[a], DTYPES[b], result), result, function)
+
+
+def _bytes(words: Array, kind: str) -> Array:
+    """The four bytes of each word, signed where its type is."""
+    return np.ascontiguousarray(words)[..., None].view(f"{kind[0].replace('s', 'i')}1").astype("i8")
+
+
 _ROUNDINGS: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -329,6 +346,7 @@ def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
         (r"(clz|popc)\.(b32|b64)", _count),
         (r"bfi\.(b32|b64)", _insert),
         (r"prmt\.b32", _permute),
+        (r"dp4a\.([su]32)\.([su]32)", _dot_of_bytes),
         (r"shf\.([lr])\.wrap\.b32", _funnel),
         (r"cvt(?:\.(rn|rni|rzi|rmi|rpi))?\.([suf](?:8|16|32|64))\.([suf](?:8|16|32|64))", _convert),
     ]
