@@ -20,7 +20,7 @@ from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import GRAIN, MOST_TASKS, merge_in_place, name_of, operations, vector_lanes
 from onnxla.codegen.kernels.rows import NotARow, Rows, constantly, settle
 from onnxla.codegen.kernels.split_rows import lower_split
-from onnxla.codegen.kernels.sweeps import reduce_sweep, row_loop, store_reduced, sweep_columns
+from onnxla.codegen.kernels.sweeps import UNROLL, reduce_sweep, row_loop, store_reduced, sweep_columns, unrolling
 from onnxla.codegen.kernels.value import Array, Emitted, ValueEmitter
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.module import Instruction
@@ -155,7 +155,8 @@ def _write_sweep(rows: Rows, frame: Frame, row: Expr, wide: Sequence[tuple[Instr
         assert e.lane is not None
         at = e.position(position.substitute({e.lane: ix.ZERO}))
         for value, (_, array) in zip(values, wide, strict=True):
-            b.store(array.buffer, at, b.splat(storage.encode(b, value, array.type.element), lanes), e.mask)
+            b.store(array.buffer, at, b.splat(storage.encode(b, value, array.type.element), e.lanes), e.mask)
         return ()
 
-    sweep_columns(e, lanes, rows.columns, (), 1, body, lambda x, y: x)
+    short = rows.columns < 2 * UNROLL * lanes
+    sweep_columns(e, lanes, rows.columns, (), unrolling(rows.columns, lanes) if short else 1, body, lambda x, y: x)

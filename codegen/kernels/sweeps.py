@@ -53,17 +53,29 @@ def sweep_columns(
     parts = [every[k * width : (k + 1) * width] for k in range(max(len(every) // width, 1))] if width else [[]]
     while len(parts) > 1:
         half = len(parts) // 2
-        parts = [list(merge(parts[k], parts[k + half])) for k in range(half)]
+        parts = [list(merge(parts[k], parts[k + half])) for k in range(half)] + parts[2 * half :]
     total = parts[0]
     done = rounds * step
     while rest >= lanes:
         with e.vector(lanes) as lane:
             total = list(body(lane + done, total))
         done, rest = done + lanes, rest - lanes
-    if rest:
+    if rest and carry:
         with e.vector(lanes, rest) as lane:
             total = list(body(lane + done, total))
+        return total
+    # what is only written needs no mask; the next row, if it lies where this one is written, would wait for a masked store
+    for part in [1 << k for k in reversed(range(lanes.bit_length())) if rest >> k & 1]:
+        with e.vector(part) as lane:
+            body(lane + done, total)
+        done += part
     return total
+
+
+def unrolling(columns: int, lanes: int) -> int:
+    """Vectors of a row to work on at a time: all of a short one."""
+    vectors = columns // lanes
+    return UNROLL if vectors >= 2 * UNROLL else max(vectors, 1)
 
 
 def _unrolled(
@@ -113,7 +125,7 @@ def reduce_sweep(
     def merge(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
         return combine_each(e, sweep, x, y)
 
-    unroll = UNROLL if columns >= 2 * UNROLL * lanes else 1
+    unroll = unrolling(columns, lanes)
     if kept:  # a masked vector may write a whole one
         for scratch in kept.values():
             scratch.size = -(-columns // lanes) * lanes
