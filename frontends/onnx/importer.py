@@ -25,12 +25,18 @@ from onnxla.frontends.onnx.expanded_size import expanded_nodes
 from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.session import Session
-from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs, signature_of, tensor_spec
+from onnxla.frontends.onnx.signature import (
+    MOST_DIMENSIONS,
+    TensorSpec,
+    bind_inputs,
+    signature_of,
+    tensor_spec,
+)
 from onnxla.frontends.onnx.structure import check_structure
 from onnxla.frontends.onnx.values import Value, describe, tensors_of
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
-from onnxla.hlo.types import Array
+from onnxla.hlo.types import Array, TensorType
 
 rules.load()
 
@@ -194,11 +200,22 @@ def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session
                 )
             )
             continue
+        if _has_too_many_dimensions(session, "input", spec.name, spec.type):
+            continue
         if spec.type.size > session.limits.elements:
             raise ResourceLimitError(f"the input {spec} has more than {session.limits.elements} elements")
         parameter = graph.builder.parameter(spec.type, spec.name)
         session.input_names[parameter] = spec.name
         graph.values[spec.name] = parameter
+
+
+def _has_too_many_dimensions(session: Session, role: str, name: str, type: TensorType) -> bool:
+    """Note a problem where no array can have as many dimensions as the tensor."""
+    if type.rank <= MOST_DIMENSIONS:
+        return False
+    cause = f"the {role} {name} has {type.rank} dimensions; arrays have at most {MOST_DIMENSIONS}"
+    session.problems.append(Problem(UnsupportedOpError, cause, hint="merge dimensions by a Reshape"))
+    return True
 
 
 def _results(graph: GraphImporter, session: Session, declared: Sequence[TensorSpec]) -> list[tuple[TensorSpec, Value]]:
@@ -216,6 +233,8 @@ def _results(graph: GraphImporter, session: Session, declared: Sequence[TensorSp
             session.problems.append(
                 Problem(ShapeError, cause, value.source if isinstance(value, Instruction) else None)
             )
+        for name, tensor in tensors_of(value, spec.name):
+            _has_too_many_dimensions(session, "output", name, tensor.tensor_type)
         found.append((spec, value))
     if poisoned and not session.problems:
         raise InternalError("an output has no value and no problem was noted")

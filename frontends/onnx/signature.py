@@ -16,6 +16,10 @@ Dimension: TypeAlias = int | str | None
 """A size, the name of a symbolic dimension, or None where the model says nothing."""
 
 
+MOST_DIMENSIONS = 64
+"""What numpy's arrays may have."""
+
+
 @dataclass(frozen=True)
 class TensorSpec:
     """An input or output as the model declares it, or, after import, with every dimension a number."""

@@ -230,6 +230,24 @@ def test_of_the_branches_of_an_if_the_smaller_counts() -> None:
         import_model(model, limits=Limits(nodes=3))
 
 
+def test_more_dimensions_than_arrays_have_are_refused() -> None:
+    shape = np.array([1] * 70)
+    model = model_of([node("Reshape", ["x"], ["y"])], {"x": X[:1, :1]}, ["y"], initializers={"s": shape})
+    model.graph.node[0].input.append("s")
+    model.graph.input.append(helper.make_tensor_value_info("z", F, [1] * 65))
+    with pytest.raises(UnsupportedOpError, match="the input z has 65 dimensions; arrays have at most 64"):
+        import_model(model)
+    del model.graph.input[1]
+    with pytest.raises(UnsupportedOpError) as caught:
+        import_model(model)
+    assert str(caught.value) == (
+        "the output y has 70 dimensions; arrays have at most 64\n  hint   merge dimensions by a Reshape"
+    )
+    model.graph.node.append(node("Flatten", ["y"], ["flat"]))
+    model.graph.output[0].name = "flat"
+    assert import_model(model).outputs[0].shape == (1, 1)
+
+
 def test_functions_nested_too_deeply_are_refused() -> None:
     model = model_of([node("F0", ["x"], ["y"], domain="mine")], {"x": X}, ["y"], domains={"mine": 1})
     opsets = [helper.make_opsetid("mine", 1), helper.make_opsetid("", 21)]

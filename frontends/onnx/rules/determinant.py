@@ -1,4 +1,6 @@
-"""Det: Gaussian elimination with partial pivoting, one unrolled step a row, for a batch of matrices."""
+"""Det: Gaussian elimination with partial pivoting for a batch of matrices, one step for each column."""
+
+import math
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
@@ -8,7 +10,8 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S32, TensorType
 
-MAX_ROWS = 64
+MAX_UNROLLED = 2
+"""Larger matrices take a loop: each step is a few kernels over the whole matrix."""
 
 
 @onnx_op("Det", since=11)
@@ -16,47 +19,63 @@ def det(node: NodeView, b: Builder) -> Instruction:
     given = node.input(0)
     if len(given.shape) < 2 or given.shape[-1] != given.shape[-2]:
         node.shape_error(f"{given.tensor_type} is not a batch of square matrices")
-    rows, batch = given.shape[-1], given.shape[:-2]
-    if rows > MAX_ROWS:
-        node.unsupported(f"the determinant of {rows} x {rows} is not unrolled", f"up to {MAX_ROWS} rows are")
-    matrix = widen(b, given)
-    result = b.full(batch, 1, matrix.tensor_type.element)
-    for _ in range(rows):
-        pivot, matrix = _eliminate(node, b, matrix)
-        result = b.multiply(result, pivot)
-    return b.convert(result, given.tensor_type.element)
+    size, batch = given.shape[-1], given.shape[:-2]
+    count = math.prod(batch)
+    wide = widen(b, given)
+    product = b.full((count,), 1, wide.tensor_type.element)
+    if size and count:
+        matrices = b.reshape(wide, (count, size, size))
+        eliminate = _eliminate_unrolled if size <= MAX_UNROLLED else _eliminate_in_a_loop
+        product = eliminate(node, b, matrices, product)
+    return b.convert(b.reshape(product, batch), given.tensor_type.element)
 
 
-def _eliminate(node: NodeView, b: Builder, matrix: Instruction) -> tuple[Instruction, Instruction]:
-    """The signed pivot, and the smaller matrix [..., m - 1, m - 1] whose determinant is left to find.
+def _eliminate_unrolled(node: NodeView, b: Builder, matrices: Instruction, product: Instruction) -> Instruction:
+    for k in range(matrices.shape[1]):
+        matrices, product = _eliminate(node, b, b.constant(k, S32), matrices, product)
+    return product
 
-    The row with the largest first element trades places with row 0. A pivot of 0 makes the product 0.
+
+def _eliminate_in_a_loop(node: NodeView, b: Builder, matrices: Instruction, product: Instruction) -> Instruction:
+    init = b.tuple(b.constant(0, S32), matrices, product)
+    body = Builder("elimination", b.source)
+    state = body.parameter(init.type)
+    k, *values = (body.get_tuple_element(state, i) for i in range(3))
+    root = body.tuple(body.add(k, body.constant(1, S32)), *_eliminate(node, body, k, *values))
+    condition = Builder("more_columns", b.source)
+    k = condition.get_tuple_element(condition.parameter(init.type), 0)
+    more = condition.compare(k, condition.constant(matrices.shape[1], S32), "LT")
+    return b.get_tuple_element(b.while_(init, condition.build(more), body.build(root)), 2)
+
+
+def _eliminate(
+    node: NodeView, b: Builder, k: Instruction, matrices: Instruction, product: Instruction
+) -> tuple[Instruction, Instruction]:
+    """Step `k`: matrices [count, n, n] with zeros below the diagonal up to column k, the product of k + 1 pivots.
+
+    Of the rows from k on, the one with the largest element in column k trades places with row k, which turns the sign;
+    it is a pivot from then on, and not kept. A pivot of 0 makes the product 0.
     """
-    rank, m = len(matrix.shape), matrix.shape[-1]
-    row_axis, batch = rank - 2, matrix.shape[:-2]
-    each = list(range(rank - 2))
+    count, n, _ = matrices.shape
+    zero = b.constant(0, S32)
 
-    def block(x: Instruction, first_row: int, first_column: int, rows: int, columns: int) -> Instruction:
-        starts = [*(0 for _ in batch), first_row, first_column]
-        return b.slice(x, starts, [*batch, first_row + rows, first_column + columns])
+    def column(x: Instruction) -> Instruction:
+        return b.reshape(b.dynamic_slice(x, [zero, zero, k], [count, n, 1]), (count, n))
 
-    column = b.reshape(block(matrix, 0, 0, m, 1), (*batch, m))
-    chosen = extreme_position(node, b, b.unary("abs", column), rank - 2, largest=True)
-    is_chosen = b.compare(
-        b.iota(TensorType(S32, matrix.shape), row_axis), b.broadcast(chosen, matrix.shape, each), "EQ"
-    )
-    chosen_row = b.reduce_by("add", b.select(is_chosen, matrix, b.full_like(matrix, 0)), [row_axis])
-    first_row = b.broadcast(b.reshape(block(matrix, 0, 0, 1, m), (*batch, m)), matrix.shape, [*each, rank - 1])
-    others = block(b.select(is_chosen, first_row, matrix), 1, 0, m - 1, m)
-    value = b.reshape(b.slice(chosen_row, [0] * (rank - 1), [*batch, 1]), batch)
-    zero = b.full_like(value, 0)
-    sign = b.select(b.compare(chosen, b.full_like(chosen, 0), "EQ"), b.full_like(value, 1), b.full_like(value, -1))
-    divisor = b.select(b.compare(value, zero, "EQ"), b.full_like(value, 1), value)
-    heads = b.reshape(block(others, 0, 0, m - 1, 1), (*batch, m - 1))
-    factors = b.divide(heads, b.broadcast(divisor, heads.shape, each))
-    tail = b.slice(chosen_row, [*(0 for _ in batch), 1], [*batch, m])
-    rest = block(others, 0, 1, m - 1, m - 1)
-    product = b.multiply(
-        b.broadcast(factors, rest.shape, [*each, row_axis]), b.broadcast(tail, rest.shape, [*each, rank - 1])
-    )
-    return b.multiply(value, sign), b.subtract(rest, product)
+    row = b.iota(TensorType(S32, (count, n)), 1)
+    size = b.unary("abs", column(matrices))
+    candidates = b.select(b.compare(row, b.broadcast_scalar(k, row.shape), "GE"), size, b.full_like(size, -1))
+    chosen = extreme_position(node, b, candidates, 1, largest=True)
+    is_chosen = b.broadcast(b.compare(row, b.broadcast(chosen, row.shape, [0]), "EQ"), matrices.shape, [0, 1])
+    pivot_row = b.reduce_by("add", b.select(is_chosen, matrices, b.full_like(matrices, 0)), [1])
+    row_k = b.reshape(b.dynamic_slice(matrices, [zero, k, zero], [count, 1, n]), (count, n))
+    swapped = b.select(is_chosen, b.broadcast(row_k, matrices.shape, [0, 2]), matrices)
+    pivot = b.reshape(b.dynamic_slice(pivot_row, [zero, k], [count, 1]), (count,))
+    one = b.full_like(pivot, 1)
+    in_place = b.compare(chosen, b.broadcast_scalar(k, chosen.shape), "EQ")
+    signed = b.multiply(pivot, b.select(in_place, one, b.full_like(pivot, -1)))
+    divisor = b.select(b.compare(pivot, b.full_like(pivot, 0), "EQ"), one, pivot)
+    factors = b.divide(column(swapped), b.broadcast(divisor, (count, n), [0]))
+    multiples = b.multiply(b.broadcast(factors, matrices.shape, [0, 1]), b.broadcast(pivot_row, matrices.shape, [0, 2]))
+    below = b.broadcast(b.compare(row, b.broadcast_scalar(k, row.shape), "GT"), matrices.shape, [0, 1])
+    return b.select(below, b.subtract(swapped, multiples), swapped), b.multiply(product, signed)
