@@ -15,8 +15,13 @@ import llvmlite.binding as llvm
 from onnxla.codegen.cpu.target import Target
 from onnxla.errors import DeviceError, InternalError
 
-_PASSES = {0: 0, 1: 1, 2: 1, 3: 3}
-"""LLVM's list of passes for each of our levels; its code generator takes the level as it is."""
+LAUNCH_LEVEL = -1
+"""For code that only stores pointers and calls, such as the plan's function: no passes, the quickest code generator."""
+_PASSES = {LAUNCH_LEVEL: 0, 0: 0, 1: 1, 2: 1, 3: 3}
+"""LLVM's list of passes for each of our levels."""
+_GENERATOR = {LAUNCH_LEVEL: 0, 0: 1, 1: 1, 2: 2, 3: 3}
+"""LLVM's code generator. Kernels never take its level 0: for a choice between two floats in memory it reads 16 bytes
+with AVX, past the end of what is there."""
 
 
 def compile_module(text: str, target: Target, opt_level: int = 2) -> bytes:
@@ -40,7 +45,7 @@ def target_machine(target: Target, opt_level: int) -> Any:
     features = ",".join(f"+{f}" for f in target.features)
     try:
         return llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=features, opt=opt_level, reloc="pic", codemodel="small"
+            cpu=target.cpu, features=features, opt=_GENERATOR[opt_level], reloc="pic", codemodel="small"
         )
     except RuntimeError as error:
         raise DeviceError(f"LLVM cannot make code for {target.name}: {error}") from error

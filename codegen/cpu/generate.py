@@ -7,6 +7,7 @@ compiled twenty times, not fifty.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from onnxla.codegen.cpu.compile_llvm import LAUNCH_LEVEL
 from onnxla.codegen.cpu.compile_parallel import compile_modules
 from onnxla.codegen.cpu.emit_plan import emit_plan
 from onnxla.codegen.cpu.target import Target
@@ -41,7 +42,7 @@ def generate_code(
     texts = [head + "\n".join(batch) for batch in _batches(functions)]
     texts.append(emit_plan(plan, symbols.__getitem__, target.triple))
     # The plan only stores pointers and calls; optimising thousands of launches would take seconds for nothing.
-    levels = [opt_level] * (len(texts) - 1) + [0]
+    levels = [opt_level] * (len(texts) - 1) + [LAUNCH_LEVEL]
     objects = compile_modules(list(zip(texts, levels, strict=True)), target, processes)
     return NativeCode(tuple(objects), tuple(texts), len(functions))
 

@@ -37,3 +37,22 @@ def test_code_for_other_cpus() -> None:
     assert "ymm" in assembly(vector, named_target("x86-64-v3"))
     assert "ymm" not in assembly(vector, named_target("x86-64"))
     assert "fadd\tv0.4s" in assembly(vector, named_target("generic-aarch64"))
+
+
+_CHOICE = """
+define void @f(ptr %x, ptr %y, ptr %z) {
+  %a = load float, ptr %x, align 4
+  %b = load float, ptr %y, align 4
+  %less = fcmp ole float %a, 1.0
+  %c = select i1 %less, float %b, float %a
+  store float %c, ptr %z, align 4
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_a_choice_between_two_floats_reads_no_more_than_two_floats(level: int) -> None:
+    """LLVM's generator of level 0 makes `vblendvps %xmm1, (%rcx), ...` of it: 16 bytes."""
+    blend = [line for line in assembly(_CHOICE, named_target("x86-64-v3"), level).splitlines() if "blendv" in line]
+    assert blend and not any("(" in line for line in blend)
