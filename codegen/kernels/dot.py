@@ -11,7 +11,7 @@ from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
-from onnxla.codegen.kernels.loop import lower_loop, name_of
+from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
@@ -23,6 +23,7 @@ from onnxla.codegen.kernels.register_tile import (
     packed_element,
 )
 from onnxla.codegen.kernels.tiling import Shapes, choose_tiling
+from onnxla.codegen.kernels.transpose import lower_transpose
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
 from onnxla.hlo.module import Instruction
@@ -54,7 +55,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         arranged = TensorType(rhs.element, tuple(rhs.shape[d] for d in dims.right_order))
         source = Instruction(Parameter(0, rhs))
         turned = Cluster.of(Instruction(Transpose(dims.right_order), (source,)))
-        (call,) = lower_loop(turned, target).calls
+        (call,) = lower_transpose(turned, target).calls
         mended = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
         calls.append(KernelCall(call.kernel, mended))
         temporaries.append(arranged.bytes)

@@ -13,13 +13,14 @@ from onnxla.codegen.kernels.row import lower_row
 from onnxla.codegen.kernels.scan import lower_scan
 from onnxla.codegen.kernels.scatter import lower_scatter
 from onnxla.codegen.kernels.sort import lower_sort
+from onnxla.codegen.kernels.transpose import lower_transpose
 from onnxla.codegen.kernels.update import lower_update
 from onnxla.codegen.kernels.winograd import lower_winograd
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.indexing import Scatter, Sort
-from onnxla.hlo.ops.shape import Pad
+from onnxla.hlo.ops.shape import Pad, Transpose
 
 
 def lower(instruction: Instruction, target: Target, *, direct_only: bool = False) -> Lowering:
@@ -42,7 +43,12 @@ def lower(instruction: Instruction, target: Target, *, direct_only: bool = False
     )
 
 
-_SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter, Pad: lower_pad}
+_SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {
+    Sort: lower_sort,
+    Scatter: lower_scatter,
+    Pad: lower_pad,
+    Transpose: lower_transpose,
+}
 """Operations that are kernels of their own and never part of a fusion."""
 
 

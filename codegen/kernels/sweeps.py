@@ -64,7 +64,7 @@ def sweep_columns(
         with e.vector(lanes, rest) as lane:
             total = list(body(lane + done, total))
         return total
-    # what is only written needs no mask; the next row, if it lies where this one is written, would wait for a masked store
+    # what is only written needs no mask; the next row, if written in place, would wait for a masked store
     for part in [1 << k for k in reversed(range(lanes.bit_length())) if rest >> k & 1]:
         with e.vector(part) as lane:
             body(lane + done, total)

@@ -152,6 +152,11 @@ def movement_cases() -> Iterator[Case]:
         x = random(element, (37, 70, 5))
         for order in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (2, 0, 1)):
             yield Case(f"transpose {element} {order}", lambda b, p, o=order: b.transpose(p, o), (x,))
+        swaps: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((150, 130), (1, 0)), ((3, 1000), (1, 0))]
+        swaps += [((2, 4, 33), (0, 2, 1)), ((1, 2, 9, 7), (0, 2, 3, 1)), ((2, 10, 37, 131), (0, 3, 1, 2))]
+        for shape, permutation in swaps:
+            given = (random(element, shape),)
+            yield Case(f"swap {element} {shape}", lambda b, p, o=permutation: b.transpose(p, o), given)
         yield Case(f"slice {element}", lambda b, p: b.slice(p, (3, 1, 0), (30, 70, 5), (2, 3, 2)), (x,))
         yield Case(f"reverse {element}", lambda b, p: b.reverse(p, (0, 2)), (x,))
         yield Case(f"concatenate {element}", lambda b, p: b.concatenate([p, p, p], 2), (x,))
