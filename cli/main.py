@@ -21,6 +21,7 @@ from typing import Annotated
 
 import typer
 
+from onnxla.cli.aot_command import write_ahead
 from onnxla.cli.bench_command import bench
 from onnxla.cli.cache_command import cache
 from onnxla.cli.compile_command import compile_model
@@ -74,6 +75,7 @@ for name, command in (
     ("run", run),
     ("validate", validate),
     ("bench", bench),
+    ("aot", write_ahead),
     ("inspect", inspect),
     ("explain", explain),
     ("ops", ops),

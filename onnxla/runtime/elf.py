@@ -12,13 +12,17 @@ from onnxla.errors import ArtifactError
 X86_64, AARCH64 = 62, 183
 """Values of e_machine."""
 _RELOCATABLE = 1
-_SYMTAB, _RELA, _NOBITS = 2, 4, 8
+SYMTAB, _RELA, _NOBITS = 2, 4, 8
 _WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
 _UNDEFINED, _ABSOLUTE, _RESERVED = 0, 0xFFF1, 0xFF00
 _MAX_SIZE = 1 << 28
-_HEADER = struct.Struct("<4sBB10xHHIQQQIHHHHHH")
-_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
+"""Of what is all zeros; the rest is as large as the file."""
+HEADER = struct.Struct("<4sBBB9xHHIQQQIHHHHHH")
+"""magic, class, order, version, type, machine, version, entry, segments, sections, flags, and six sizes and counts."""
+SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+"""name, type, flags, address, offset, size, link, info, alignment, entry size."""
+SYMBOL = struct.Struct("<IBBHQQ")
+"""name, binding and type, visibility, section, value, size."""
 _RELOCATION = struct.Struct("<QIIq")
 
 
@@ -69,21 +73,21 @@ def read_object(data: bytes) -> ObjectFile:
 
 
 def _read(data: bytes) -> ObjectFile:
-    magic, width, order, kind, machine, *rest = _HEADER.unpack_from(data)
+    magic, width, order, _, kind, machine, *rest = HEADER.unpack_from(data)
     if (magic, width, order, kind) != (b"\x7fELF", 2, 1, _RELOCATABLE):
         raise ArtifactError("the object code is not a relocatable ELF-64 object")
     table, count, names_at = rest[3], rest[9], rest[10]
-    headers = [_SECTION_HEADER.unpack_from(data, table + k * _SECTION_HEADER.size) for k in range(count)]
+    headers = [SECTION_HEADER.unpack_from(data, table + k * SECTION_HEADER.size) for k in range(count)]
     names = _bytes(data, headers[names_at])
     sections, symbols, relocations = {}, [], []
     for k, header in enumerate(headers):
         name, kind, flags, _, _, size, _, _, alignment, _ = header
-        if kind == _SYMTAB:
+        if kind == SYMTAB:
             symbols = _symbols(_bytes(data, header), _bytes(data, headers[header[6]]))
         elif flags & _TLS:
             raise ArtifactError(f"the object code has thread-local data ({_text(names, name)})")
         elif flags & _ALLOC and not _is_unwind_table(_text(names, name)):
-            if size > _MAX_SIZE:
+            if kind == _NOBITS and size > _MAX_SIZE:
                 raise ValueError(f"a section of {size} bytes")
             content = None if kind == _NOBITS else _bytes(data, header)
             sections[k] = Section(_text(names, name), size, max(alignment, 1), bool(flags & _WRITE), content)
@@ -114,7 +118,7 @@ def _text(names: bytes, start: int) -> str:
 
 def _symbols(table: bytes, names: bytes) -> list[Symbol]:
     symbols = []
-    for name, info, _, section, value, _ in _SYMBOL.iter_unpack(table):
+    for name, info, _, section, value, _ in SYMBOL.iter_unpack(table):
         if section >= _RESERVED:
             # file names are absolute; anything else that is in no section, as common data, is nothing LLVM makes
             if section != _ABSOLUTE:

@@ -1,0 +1,93 @@
+"""The C header of a compiled model: a function with a typed pointer for each input and output."""
+
+import re
+from collections.abc import Iterable
+
+from onnxla.runtime.program import Program, TensorSignature
+from onnxla.version import __version__
+
+_TYPES = {
+    "f32": "float",
+    "f64": "double",
+    "pred": "uint8_t",
+    "c64": "float _Complex",
+    "c128": "double _Complex",
+    **{f"s{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+    **dict.fromkeys(("f16", "bf16"), "uint16_t"),
+}
+"""Others lie in a byte each."""
+_RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true "
+    "false nullptr class delete new private protected public template this throw try using virtual inputs outputs "
+    "threads".split()
+)
+
+
+def c_identifier(text: str) -> str:
+    """`text` as a C identifier: letters, digits and underscores, not a word that C or C++ reserves."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return f"v_{name}" if not name or name[0].isdigit() or name[0] == "_" or name in _RESERVED else name
+
+
+def c_header(name: str, program: Program) -> str:
+    """The text of `name.h` for a program whose entry was named `name_run`."""
+    values = [*program.inputs, *program.outputs]
+    identifiers = _different(c_identifier(v.name) for v in values)
+    inputs, outputs = identifiers[: len(program.inputs)], identifiers[len(program.inputs) :]
+    parameters = [f"const {_c_type(s)} *{i}" for s, i in zip(program.inputs, inputs, strict=True)]
+    parameters += [f"{_c_type(s)} *{i}" for s, i in zip(program.outputs, outputs, strict=True)]
+    notes = [f"   {i}: {s.element}{list(s.shape)}" for s, i in zip(values, identifiers, strict=True)]
+    guard = f"{name.upper()}_H"
+    features = ", ".join(program.features) or "no particular ones"
+    return f"""/* {name}: made by onnxla {__version__} for {program.triple}, CPU {program.cpu}.
+   The CPU that runs it must have these features, which nothing checks: {features}. */
+#ifndef {guard}
+#define {guard}
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* Run the model on at most `threads` threads (1 or more). `inputs` and `outputs` point to dense arrays, row by row, in
+   the order below. Any number of threads may call it at once. Returns 0, or 1 when there is no memory for the
+   {program.arena_bytes} bytes that a run needs. */
+int {name}_run(const void *const *inputs, void *const *outputs, int64_t threads);
+
+/* The same in memory of the caller: {name}_arena_bytes() bytes at a multiple of 64, for one run at a time. */
+void {name}_run_in(const void *const *inputs, void *const *outputs, void *arena, int64_t threads);
+size_t {name}_arena_bytes(void);
+
+/* Arrays:
+{chr(10).join(notes)} */
+static inline int {name}({", ".join([*parameters, "int64_t threads"])}) {{
+  const void *const inputs[] = {{{", ".join(inputs) or "0"}}};
+  void *const outputs[] = {{{", ".join(outputs) or "0"}}};
+  return {name}_run(inputs, outputs, threads);
+}}
+
+#ifdef __cplusplus
+}}
+#endif
+#endif
+"""
+
+
+def _c_type(signature: TensorSignature) -> str:
+    return _TYPES.get(signature.element, "uint8_t")
+
+
+def _different(names: Iterable[str]) -> list[str]:
+    """The names, those that were there before with a number behind."""
+    taken: dict[str, None] = {}
+    for name in names:
+        candidate, n = name, 1
+        while candidate in taken:
+            n += 1
+            candidate = f"{name}_{n}"
+        taken[candidate] = None
+    return list(taken)

@@ -1,0 +1,164 @@
+"""A compiled model as a library for C and C++: archive, header, and a shared library where a C compiler is found.
+
+The objects are those of the artifact. Their symbols get the library's name in front, so that several models fit in one
+program; the thread pool keeps its names and is shared. Beside libc, libm and libpthread nothing is needed.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxla.ahead.archive import archive
+from onnxla.ahead.header import c_header
+from onnxla.ahead.objects import data_object, rename_symbols
+from onnxla.codegen.cpu.compile_llvm import compile_module
+from onnxla.codegen.cpu.target import Target
+from onnxla.errors import ArtifactError, DeviceError, InputError
+from onnxla.runtime.elf import read_object
+from onnxla.runtime.model import CompiledModel
+from onnxla.runtime.program import GPU_TRIPLE, Program
+from onnxla.runtime.results import TensorResult
+
+_PREFIX = "onnxla_"
+_POOL = ("onnxla_parallel_for", "onnxla_pool_")
+_MOST_WEIGHTS = 1900 << 20
+"""Code reaches its weights by a distance of 32 bits."""
+_GLUE = """
+@{name}_weights = external hidden global i8
+declare void @{name}_program(ptr, ptr, ptr, ptr, ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+
+define i64 @{name}_arena_bytes() {{
+  ret i64 {arena}
+}}
+
+define void @{name}_run_in(ptr %inputs, ptr %outputs, ptr %arena, i64 %threads) {{
+  %context = alloca {{ i64, ptr }}, align 8
+  store i64 %threads, ptr %context
+  %profile = getelementptr i8, ptr %context, i64 8
+  store ptr null, ptr %profile
+  call void @{name}_program(ptr %inputs, ptr %outputs, ptr @{name}_weights, ptr %arena, ptr %context)
+  ret void
+}}
+
+define i32 @{name}_run(ptr %inputs, ptr %outputs, i64 %threads) {{
+  %arena = call ptr @aligned_alloc(i64 64, i64 {arena})
+  %none = icmp eq ptr %arena, null
+  br i1 %none, label %failed, label %go
+go:
+  call void @{name}_run_in(ptr %inputs, ptr %outputs, ptr %arena, i64 %threads)
+  call void @free(ptr %arena)
+  ret i32 0
+failed:
+  ret i32 1
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Library:
+    """What was written."""
+
+    files: tuple[Path, ...]
+    undefined: tuple[str, ...]
+    """Symbols that the linker finds elsewhere: libc, libm, libpthread."""
+    code_bytes: int
+    weights_bytes: int
+    arena_bytes: int
+
+
+def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: str) -> Library:
+    """Write `lib<name>.a`, `<name>.h`, `<name>.pc` and, where there is a C compiler, `lib<name>.so` to `folder`.
+
+    The model must be compiled for one set of shapes. Raises InputError for a name that is no C identifier or a model
+    without code, DeviceError for one of a GPU, ArtifactError where its results are no plain arrays or a file cannot be
+    written.
+    """
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise InputError(f"{name!r} is no C identifier: choose a name of letters, digits and underscores")
+    program = _only_program(model)
+    objects = {f"code{k}.o": _renamed(data, name) for k, data in enumerate(program.objects)}
+    machine = read_object(program.objects[0]).machine
+    target = Target(program.triple, program.cpu, program.features)
+    glue = _GLUE.format(name=name, arena=max(-(-program.arena_bytes // 64) * 64, 64))
+    objects["entry.o"] = compile_module(glue, target)
+    objects["weights.o"] = data_object(machine, f"{name}_weights", program.weights.data.cast("B") or b"\0")
+    objects["pool.o"] = program.thread_pool
+    try:
+        files = _write_files(Path(folder), name, program, archive(objects))
+    except OSError as error:
+        raise ArtifactError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
+    return Library(
+        files,
+        _undefined(list(objects.values())),
+        sum(len(data) for member, data in objects.items() if member != "weights.o"),
+        program.weights.nbytes,
+        program.arena_bytes,
+    )
+
+
+def _only_program(model: CompiledModel) -> Program:
+    if len(model.programs) != 1:
+        raise InputError(
+            f"the model has code for {len(model.programs)} sets of shapes, a library holds one; give every open "
+            "dimension one size (--dim, --shape)"
+        )
+    (program,) = model.programs
+    if program.triple == GPU_TRIPLE:
+        raise DeviceError("a library for C holds CPU code; compile with target cpu")
+    if program.state or not all(isinstance(r, TensorResult) for r in program.results):
+        raise ArtifactError("a library for C has arrays only: no variables, maps, sequences or strings")
+    if program.weights.nbytes > _MOST_WEIGHTS:
+        raise ArtifactError(f"weights of {program.weights.nbytes} bytes; a library holds up to {_MOST_WEIGHTS}")
+    return program
+
+
+def _renamed(data: bytes, name: str) -> bytes:
+    def new_name(symbol: str) -> str:
+        if not symbol.startswith(_PREFIX) or symbol.startswith(_POOL):
+            return symbol
+        # the program's own entry makes way for the one that C calls
+        return f"{name}_program" if symbol == "onnxla_run" else f"{name}_{symbol.removeprefix(_PREFIX)}"
+
+    return rename_symbols(data, new_name)
+
+
+def _undefined(objects: Sequence[bytes]) -> tuple[str, ...]:
+    symbols = [s for data in objects for s in read_object(data).symbols if s.is_global]
+    defined = {s.name for s in symbols if s.section is not None}
+    return tuple(sorted({s.name for s in symbols if s.section is None} - defined))
+
+
+def _write_files(folder: Path, name: str, program: Program, library: bytes) -> tuple[Path, ...]:
+    folder.mkdir(parents=True, exist_ok=True)
+    static, header, config = folder / f"lib{name}.a", folder / f"{name}.h", folder / f"{name}.pc"
+    static.write_bytes(library)
+    header.write_text(c_header(name, program))
+    config.write_text(
+        f"prefix=${{pcfiledir}}\n\nName: {name}\nDescription: a model compiled by onnxla\nVersion: 1\n"
+        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -l{name} -lm -lpthread\n"
+    )
+    shared = _link_shared(static, folder / f"lib{name}.so", program.triple)
+    return (static, header, config, *shared)
+
+
+def _link_shared(static: Path, shared: Path, triple: str) -> tuple[Path, ...]:
+    """The shared library, where the compiler at hand is one for the machine; else nothing."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return ()
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch) / shared.name
+        whole = ["-Wl,--whole-archive", str(static), "-Wl,--no-whole-archive"]
+        command = [compiler, "-shared", "-o", str(made), *whole, "-lm", "-lpthread"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode or not made.exists():
+            return ()
+        shutil.copy(made, shared)
+    return (shared,)
