@@ -170,7 +170,7 @@ class Compiler:
             features=(),
             kernel_count=code.kernel_count,
             texts={"cuda": code.source},
-            dumps=lambda: {"code.cu": code.source, "code.ptx": code.objects[1].decode(), "ptxas.log": code.log},
+            dumps=lambda: {"code.cu": code.source, "code.ptx": code.ptx, "ptxas.log": code.log},
         )
 
     def _options_of_next(self) -> CompileOptions:

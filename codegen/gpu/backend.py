@@ -1,11 +1,12 @@
 """The GPU target, from an optimised module to what the runtime needs: launch list, PTX and machine code, weights.
 
-Kernels whose CUDA text is equal up to the name are one kernel, and one NVRTC run compiles them all. No GPU is needed.
+Kernels whose CUDA text is equal up to the name are one kernel. Some kernels are compiled together, as one module, and
+modules in several processes at once. No GPU is needed.
 """
 
 from dataclasses import dataclass, field
 
-from onnxla.codegen.gpu.compile_nvrtc import compile_cuda
+from onnxla.codegen.gpu.compile_parallel import compile_sources
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.launch_list import emit_launch_list
 from onnxla.codegen.gpu.schedule import lower
@@ -19,6 +20,8 @@ from onnxla.hlo.names import safe_name
 from onnxla.hlo.types import Array
 
 _PLACEHOLDER = "onnxla_kernel"
+_MODULE_CHARACTERS = 50_000
+"""CUDA C++ of a module: each costs NVRTC a tenth of a second, and only modules are compiled side by side."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,13 @@ class GpuCode:
     """The code of one module."""
 
     objects: tuple[bytes, ...]
-    """Launch list, PTX of the first architecture, machine code of each."""
+    """Launch list; then of each module PTX of the first architecture and machine code of each."""
     weights: Array = field(repr=False)
     plan: Plan = field(repr=False)
     source: str = field(repr=False)
     """The CUDA C++ it was made from."""
+    ptx: str = field(repr=False)
+    """Of all modules, for the first architecture."""
     log: str = field(repr=False)
     """What the compiler says about registers and spills."""
     kernel_count: int
@@ -44,30 +49,47 @@ def compile_gpu(module: Module, target: GpuTarget) -> GpuCode:
     image = WeightsImage()
     plan = make_plan(module, lambda instruction: lower(instruction, target), image)
     symbols, functions = _functions(plan)
-    source = "\n".join(functions)
-    compiled = {a: compile_cuda(source, a) for a in target.architectures} if functions else {}
-    ptx = compiled[target.architecture].ptx if functions else ""
-    cubins = [c.cubin for c in compiled.values()]
-    launch_list = emit_launch_list(plan, symbols.__getitem__, list(compiled))
+    parts = _modules(functions)
+    sources = ["\n".join(functions[name] for name in part) for part in parts]
+    architectures = target.architectures
+    compiled = compile_sources([(source, a) for source in sources for a in architectures])
+    objects = [emit_launch_list(plan, symbols.__getitem__, architectures if parts else (), parts)]
+    for k in range(0, len(compiled), len(architectures)):
+        objects += [compiled[k].ptx.encode(), *(c.cubin for c in compiled[k : k + len(architectures)])]
     return GpuCode(
-        objects=(launch_list, ptx.encode(), *cubins),
+        objects=tuple(objects),
         weights=image.finish(),
         plan=plan,
-        source=source,
-        log="".join(c.log for c in compiled.values()),
+        source="\n".join(sources),
+        ptx="\n".join(c.ptx for c in compiled[:: len(architectures)]),
+        log="".join(c.log for c in compiled),
         kernel_count=len(functions),
     )
 
 
-def _functions(plan: Plan) -> tuple[dict[Kernel, str], list[str]]:
-    """A symbol for every kernel, and the text of every distinct one."""
+def _modules(functions: dict[str, str]) -> list[list[str]]:
+    """Names of kernels in their order, in lists of about _MODULE_CHARACTERS of text. How many CPUs there are does not
+    matter: equal models give equal artifacts."""
+    parts: list[list[str]] = []
+    size = 0
+    for name, text in functions.items():
+        if not parts or size + len(text) > _MODULE_CHARACTERS:
+            parts.append([])
+            size = 0
+        parts[-1].append(name)
+        size += len(text)
+    return parts
+
+
+def _functions(plan: Plan) -> tuple[dict[Kernel, str], dict[str, str]]:
+    """A symbol for every kernel, and the text of every distinct one by symbol."""
     symbols: dict[Kernel, str] = {}
     known: dict[str, str] = {}
-    functions = []
+    functions = {}
     for kernel in plan.kernels():
         text = emit_cuda(kernel, _PLACEHOLDER)
         if text not in known:
             known[text] = f"onnxla_{len(known)}_{safe_name(kernel.name).replace('-', '_')}"
-            functions.append(text.replace(f" {_PLACEHOLDER}(", f" {known[text]}(", 1))
+            functions[known[text]] = text.replace(f" {_PLACEHOLDER}(", f" {known[text]}(", 1)
         symbols[kernel] = known[text]
     return symbols, functions

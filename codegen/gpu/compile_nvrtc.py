@@ -1,5 +1,7 @@
 """CUDA C++ to PTX and machine code with NVRTC. Needs no GPU and no driver."""
 
+import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,26 @@ class CompiledKernel:
     cubin: bytes
     log: str
     """Registers, shared memory and spills as ptxas reports them, and warnings."""
+
+    def pack(self) -> bytes:
+        """As bytes, for another process."""
+        head = json.dumps([self.ptx, self.log]).encode()
+        return len(head).to_bytes(8, "little") + head + self.cubin
+
+    @staticmethod
+    def unpack(data: bytes) -> "CompiledKernel":
+        end = 8 + int.from_bytes(data[:8], "little")
+        ptx, log = json.loads(data[8:end])
+        return CompiledKernel(ptx, data[end:], log)
+
+
+def require_architecture(architecture: str) -> None:
+    """Raise DeviceError where NVRTC is missing, or does not compile for it."""
+    nvrtc = _nvrtc()
+    known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
+    if int(re.sub(r"\D", "", architecture)) not in known:
+        names = ", ".join(f"sm_{number}" for number in known)
+        raise DeviceError(f"NVRTC {nvrtc_version()} does not compile for {architecture}; it knows {names}")
 
 
 def compile_cuda(source: str, architecture: str = "sm_80") -> CompiledKernel:

@@ -8,10 +8,15 @@ from onnxla.codegen.kernels.ir import Kernel
 from onnxla.codegen.plan import Copy, Launch, Plan, Slot, Space, Step, WhileLoop
 
 
-def emit_launch_list(plan: Plan, symbol_of: Callable[[Kernel], str], architectures: Sequence[str]) -> bytes:
-    """The steps of a plan, its kernels' names, and the architectures whose machine code comes with it, in order."""
-    kernels = list(dict.fromkeys(symbol_of(kernel) for kernel in plan.kernels()))
-    content = {"architectures": list(architectures), "kernels": kernels, "steps": _steps(plan.steps, symbol_of)}
+def emit_launch_list(
+    plan: Plan, symbol_of: Callable[[Kernel], str], architectures: Sequence[str], modules: Sequence[Sequence[str]]
+) -> bytes:
+    """The steps of a plan, the kernels' names by module, and the architectures whose machine code comes with it."""
+    content = {
+        "architectures": list(architectures),
+        "modules": [list(names) for names in modules],
+        "steps": _steps(plan.steps, symbol_of),
+    }
     return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
 

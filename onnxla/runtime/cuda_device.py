@@ -64,8 +64,6 @@ class CudaDevice:
 
     def load(self, code: DeviceCode) -> Mapping[str, Any]:
         """Machine code where there is some for this architecture, else PTX, which the driver compiles."""
-        if not code.kernels:
-            return {}
         self._enter()
         image = code.cubins.get(self.architecture) or code.ptx.encode() + b"\0"
         status, module = self._driver.cuModuleLoadData(image)

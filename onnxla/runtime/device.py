@@ -45,7 +45,7 @@ class Device(Protocol):
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """The kernels of a program, compiled: machine code by architecture (`sm_80`), and PTX for newer ones."""
+    """A module of a program's kernels, compiled: machine code by architecture (`sm_80`), and PTX for newer ones."""
 
     kernels: tuple[str, ...]
     ptx: str
@@ -97,16 +97,23 @@ DeviceStep: TypeAlias = LaunchStep | CopyStep | LoopStep | BranchStep
 Steps: TypeAlias = tuple[DeviceStep, ...]
 
 
-def read_objects(objects: Sequence[bytes]) -> tuple[DeviceCode, Steps]:
-    """The sections of a GPU program: launch list (JSON), PTX, and a cubin for each architecture that the list names.
+def read_objects(objects: Sequence[bytes]) -> tuple[tuple[DeviceCode, ...], Steps]:
+    """The sections of a GPU program: the launch list (JSON), then for each module it names PTX and a cubin for each
+    architecture it names.
 
     Raises ArtifactError where they are malformed.
     """
     try:
         header = json.loads(objects[0])
-        architectures, kernels = header["architectures"], tuple(header["kernels"])
-        code = DeviceCode(kernels, objects[1].decode(), dict(zip(architectures, objects[2:], strict=True)))
-        return code, _steps(header["steps"], set(kernels))
+        architectures, modules = header["architectures"], [tuple(names) for names in header["modules"]]
+        stride = 1 + len(architectures)
+        if len(objects) != 1 + len(modules) * stride:
+            raise ValueError(f"{len(modules)} modules in {len(objects) - 1} sections")
+        codes = []
+        for k, kernels in enumerate(modules):
+            ptx, *cubins = objects[1 + k * stride : 1 + (k + 1) * stride]
+            codes.append(DeviceCode(kernels, ptx.decode(), dict(zip(architectures, cubins, strict=True))))
+        return tuple(codes), _steps(header["steps"], {name for kernels in modules for name in kernels})
     except (LookupError, TypeError, ValueError) as error:
         raise ArtifactError(f"the launch list is malformed: {type(error).__name__}: {error}") from error
 

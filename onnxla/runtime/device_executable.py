@@ -62,8 +62,8 @@ class _Session:
 
     def __init__(self, program: Program, device: Device, weights: Array) -> None:
         self.device = device
-        code, self.steps = read_objects(program.objects)
-        self.kernels: Mapping[str, Any] = device.load(code)
+        modules, self.steps = read_objects(program.objects)
+        self.kernels: Mapping[str, Any] = {name: k for code in modules for name, k in device.load(code).items()}
         self.sizes = {
             **{("input", k): s.bytes for k, s in enumerate((*program.inputs, *program.state))},
             **{("output", k): s.bytes for k, s in enumerate((*program.outputs, *program.state))},
