@@ -6,7 +6,7 @@ A step that finds an operator without the type or attribute at the model's opset
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -105,6 +105,8 @@ class Graph:
     random: random.Random
     opset: int = 20
     special: bool = False
+    prefix: str = ""
+    depth: int = 0
     values: list[Value] = field(default_factory=list)
     nodes: list[NodeProto] = field(default_factory=list)
     inputs: dict[str, Array] = field(default_factory=dict)
@@ -142,7 +144,7 @@ class Graph:
 
     def hold(self, array: Array, *, constant: bool = True) -> Value:
         """An initializer (or input) that holds this array."""
-        name = f"v{len(self.inputs) + len(self.initializers)}"
+        name = f"{self.prefix}v{len(self.inputs) + len(self.initializers)}"
         (self.initializers if constant else self.inputs)[name] = array
         wide = np.abs(array.astype(np.float64))
         bound = float(np.where(np.isfinite(wide), wide, 1).max(initial=1))
@@ -186,7 +188,7 @@ class Graph:
     ) -> Value:
         """Append a node, and return its first result; names are chosen here. Raises Skip where the opset lacks it."""
         self.allow(op, inputs, results, domain, attributes)
-        names = [f"n{len(self.nodes)}_{k}" for k in range(len(results))]
+        names = [f"{self.prefix}n{len(self.nodes)}_{k}" for k in range(len(results))]
         operands = ["" if v is None else v.name for v in inputs]
         while operands and not operands[-1]:
             operands.pop()
@@ -226,11 +228,11 @@ class Graph:
     @contextmanager
     def step(self) -> Iterator[None]:
         """All or nothing: a Skip inside leaves the graph as it was."""
-        marks = len(self.values), len(self.nodes), len(self.inputs), len(self.initializers), len(self.outputs)
+        parts: list[Any] = [self.values, self.nodes, self.inputs, self.initializers, self.outputs, self.functions]
+        marks = [len(part) for part in parts]
         try:
             yield
         except Skip:
-            parts: list[Any] = [self.values, self.nodes, self.inputs, self.initializers, self.outputs]
             for part, mark in zip(parts, marks, strict=True):
                 for key in list(part)[mark:]:
                     part.pop() if isinstance(part, list) else part.pop(key)
@@ -250,10 +252,16 @@ class Graph:
             [info(v) for v in outputs],
             [numpy_helper.from_array(a, name) for name, a in self.initializers.items()],
         )
-        domains = {node.domain for node in self.nodes} - {""}
+        domains = domains_of(self.nodes)
         imports = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in sorted(domains))]
         version = helper.find_min_ir_version_for(imports, ignore_unknown=True)
         return helper.make_model(proto, opset_imports=imports, ir_version=max(8, version), functions=self.functions)
+
+
+def domains_of(nodes: Iterable[NodeProto]) -> set[str]:
+    """The domains of operators that nodes and their bodies use, the standard's left aside."""
+    found = {node.domain for node in nodes} - {""}
+    return found.union(*(domains_of(a.g.node) for node in nodes for a in node.attribute))
 
 
 def usable(value: Value, exact: bool = False) -> bool:

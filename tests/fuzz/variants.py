@@ -118,8 +118,8 @@ def _split(model: ModelProto, whole: str, parts: list[str], axis: int, size: int
     return helper.make_node("Split", [whole, name], parts, axis=axis)
 
 
-def _needs_constants(node: object, name: str) -> bool:
-    return name in getattr(node, "input", ()) and getattr(node, "op_type", "") in ("QuantizeLinear", "DequantizeLinear")
+def _needs_constants(node: NodeProto, name: str) -> bool:
+    return name in node.input and node.op_type in ("QuantizeLinear", "DequantizeLinear", "Resize", "Upsample")
 
 
 def _copy(case: Case) -> ModelProto:

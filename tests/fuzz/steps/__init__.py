@@ -16,6 +16,7 @@ from tests.fuzz.steps import (
     indexing,
     large,
     movement,
+    nested,
     norms,
     quantised,
     recurrent,
@@ -27,10 +28,13 @@ Step = Callable[[Graph], None]
 
 _FAMILIES = (
     elementwise, rewrites, reductions, norms, movement, indexing, contractions, convolutions, quantised, control,
-    recurrent, blocks, contrib, large,
+    recurrent, blocks, contrib, large, nested,
 )  # fmt: skip
 
 STEPS: dict[Step, float] = {step: weight for family in _FAMILIES for step, weight in family.STEPS.items()}
 SPECIAL_STEPS: dict[Step, float] = {
     step: STEPS[step] for family in (elementwise, rewrites, reductions, movement) for step in family.SPECIAL
 }
+nested.allow_in_bodies(
+    {step: STEPS[step] for family in _FAMILIES if family not in (blocks, large) for step in family.STEPS}
+)

@@ -17,7 +17,7 @@ def _body(name: str, nodes: Sequence[NodeProto], inputs: Sequence[Value], output
 
 
 def _named(g: Graph, value: Value, name: str) -> Value:
-    return replace(value, name=f"{name}{len(g.nodes)}")
+    return replace(value, name=f"{g.prefix}{name}{len(g.nodes)}")
 
 
 def branch(g: Graph) -> None:
@@ -55,7 +55,7 @@ def loop(g: Graph) -> None:
     nodes = []
     addend = table.name
     if kind == 1:
-        addend = f"row{len(g.nodes)}"
+        addend = f"{g.prefix}row{len(g.nodes)}"
         nodes.append(helper.make_node("Gather", [table.name, i.name], [addend], axis=0))
     nodes += [helper.make_node("Add", [s.name, addend], [a.name]), helper.make_node("Neg", [a.name], [y.name])]
     if kind == 2:
@@ -101,7 +101,7 @@ def sequence(g: Graph) -> None:
     x = g.pick(("float32", "int32"), rank=(1, 3))
     others = [x, g.leaf(x.dtype, x.shape), g.leaf(x.dtype, x.shape)]
     g.allow("SequenceConstruct", others, (), "", {})
-    name = f"seq{len(g.nodes)}"
+    name = f"{g.prefix}seq{len(g.nodes)}"
     g.nodes.append(helper.make_node("SequenceConstruct", [v.name for v in others], [name]))
     bound = max(v.bound for v in others)
     holder = Value(name, x.dtype, ())
@@ -116,7 +116,7 @@ def sequence(g: Graph) -> None:
 
 def _raw(g: Graph, op: str, inputs: list[str], result: Value, attributes: dict[str, Any]) -> None:
     """A node whose inputs are no tensors."""
-    name = f"n{len(g.nodes)}_0"
+    name = f"{g.prefix}n{len(g.nodes)}_0"
     g.nodes.append(helper.make_node(op, inputs, [name], **attributes))
     g.values.append(replace(result, name=name))
     g.outputs[name] = g.values[-1]
