@@ -13,6 +13,7 @@ from onnxla.errors import OnnxlaError
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.types import Array, TupleType, Value, element_of, type_of
+from tests.codegen import arm64
 from tests.hlo.case import Case
 
 EPSILON = {"f64": 2.0**-52, "c128": 2.0**-52, "f32": 2.0**-23, "c64": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
@@ -44,6 +45,9 @@ def run_together(cases: Sequence[Case], target: str = "host") -> list[list[Array
     """The leaves of each case's result, from compiled code."""
     model = onnxla.compile(together(cases), options={"target_cpu": target, "cache_dir": None})
     arguments = [a for case in cases for a in case.arguments]
+    if target == arm64.TARGET:
+        results = iter(arm64.run_on_arm64(model, arguments))
+        return [[next(results) for _ in leaves(case.computation().evaluate(*case.arguments))] for case in cases]
     feeds = {given.name: a for given, a in zip(model.get_inputs(), arguments, strict=True)}
     results = iter(model.run(None, feeds))
     return [[next(results) for _ in leaves(case.computation().evaluate(*case.arguments))] for case in cases]
