@@ -243,7 +243,8 @@ def test_the_operators_that_were_missing_elsewhere_have_rules() -> None:
 
     for op_type in (
         "RNN GRU LSTM QLinearConv QLinearMatMul ConvInteger MatMulInteger Loop Scan If DFT STFT DeformConv "
-        "RandomNormal RandomUniform Multinomial Bernoulli GridSample Einsum NonMaxSuppression StringConcat RegexFullMatch"
+        "RandomNormal RandomUniform Multinomial Bernoulli GridSample Einsum NonMaxSuppression StringConcat "
+        "RegexFullMatch"
     ).split():
         assert lookup(op_type, "", 22) is not None
     with pytest.raises(CompileError) as caught:
