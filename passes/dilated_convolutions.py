@@ -76,10 +76,38 @@ def _interleaved(instruction: Instruction) -> Instruction:
     for d, w in enumerate(op.window.dimensions):
         size, outputs = lhs.shape[dims.input_spatial[d]], instruction.shape[dims.output_spatial[d]]
         choices.append(_phases(w, size, outputs) if w.base_dilation > 1 else [_Phase(0, w)])
-    parts = [_part(b, instruction, op, rhs, phases) for phases in itertools.product(*choices)]
     counts = [len(c) for c in choices]
+    if _lie_side_by_side(op, choices):
+        last = choices.pop()
+        parts = [_row(b, instruction, op, rhs, [(*phases, q) for q in last]) for phases in itertools.product(*choices)]
+        counts[-1] = 1
+    else:
+        parts = [_part(b, instruction, op, rhs, phases) for phases in itertools.product(*choices)]
     woven = _weave(b, parts, counts, dims.output_spatial)
     return b.slice(woven, [0] * len(woven.shape), instruction.shape) if woven.shape != instruction.shape else woven
+
+
+def _lie_side_by_side(op: Convolution, choices: Sequence[Sequence[_Phase]]) -> bool:
+    """Whether all remainders along the last dimension see the same inputs, and the features of an output lie together:
+    then one convolution with so many more features gives whole lines."""
+    dims = op.dimensions
+    rank = len(dims.output_spatial) + 2
+    together = (dims.output_spatial[-1], dims.output_feature) == (rank - 2, rank - 1)
+    same = len(choices[-1]) > 1 and len({phase.window for phase in choices[-1]}) == 1
+    reached = all(phase.window.size for phases in choices for phase in phases)
+    return together and same and reached and op.feature_group_count == 1
+
+
+def _row(
+    b: Builder, instruction: Instruction, op: Convolution, rhs: Instruction, combinations: Sequence[Sequence[_Phase]]
+) -> Instruction:
+    """The outputs of combinations that differ in the last dimension only, interleaved along it."""
+    taps = [_taps(b, op, rhs, phases) for phases in combinations]
+    window = Window(tuple(phase.window for phase in combinations[0]))
+    weights = b.concatenate(taps, op.dimensions.kernel_output_feature)
+    wide = b.emit(dataclasses.replace(op, window=window), instruction.operands[0], weights)
+    *outer, places, features = wide.shape
+    return b.reshape(wide, (*outer, places * len(taps), features // len(taps)))
 
 
 def _part(
@@ -92,13 +120,17 @@ def _part(
         for dimension, w in zip(dims.output_spatial, op.window.dimensions, strict=True):
             shape[dimension] = -(-shape[dimension] // w.base_dilation)
         return b.full(shape, 0, op.element)
+    window = Window(tuple(phase.window for phase in phases))
+    return b.emit(dataclasses.replace(op, window=window), instruction.operands[0], _taps(b, op, rhs, phases))
+
+
+def _taps(b: Builder, op: Convolution, rhs: Instruction, phases: Sequence[_Phase]) -> Instruction:
+    """The part of the kernel that one combination of remainders sees."""
     starts, strides = [0] * len(rhs.shape), [1] * len(rhs.shape)
     for d, phase in enumerate(phases):
-        starts[dims.kernel_spatial[d]] = phase.first_tap
-        strides[dims.kernel_spatial[d]] = op.window.dimensions[d].base_dilation
-    taps = b.slice(rhs, starts, rhs.shape, strides)
-    window = Window(tuple(phase.window for phase in phases))
-    return b.emit(dataclasses.replace(op, window=window), instruction.operands[0], taps)
+        starts[op.dimensions.kernel_spatial[d]] = phase.first_tap
+        strides[op.dimensions.kernel_spatial[d]] = op.window.dimensions[d].base_dilation
+    return b.slice(rhs, starts, rhs.shape, strides)
 
 
 def _weave(b: Builder, parts: list[Instruction], counts: Sequence[int], dimensions: Sequence[int]) -> Instruction:

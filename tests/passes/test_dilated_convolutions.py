@@ -37,6 +37,21 @@ def test_value(stride: tuple[int, int], kernel: tuple[int, int], pads: tuple[int
     np.testing.assert_allclose(module.entry.evaluate(x), before, rtol=1e-5, atol=1e-5)
 
 
+def test_a_kernel_as_wide_as_the_stride_gives_whole_lines() -> None:
+    """2x2 by 2: two convolutions, one for each line of a pair, and nothing to weave within lines."""
+    rng = np.random.default_rng(4)
+    x, w = rng.standard_normal((2, 5, 6, 3)).astype(np.float32), rng.standard_normal((2, 2, 3, 4)).astype(np.float32)
+    b = Builder()
+    window = Window((WindowDimension(2, 1, 1, 1, base_dilation=2),) * 2)
+    y = b.convolution(b.parameter(type_of(x)), b.constant(w), window, ConvolutionDimensions.parse("b01f_01io->b01f"))
+    module = Module("m", b.build(y))
+    before = module.entry.evaluate(x)
+    assert SplitDilatedConvolutions().run(module)
+    shapes = [i.shape for i in module.entry.instructions() if isinstance(i.op, Convolution)]
+    assert shapes == [(2, 5, 6, 8)] * 2
+    np.testing.assert_allclose(module.entry.evaluate(x), before, rtol=1e-5, atol=1e-5)
+
+
 def test_strided_convolutions_of_plain_inputs_stay() -> None:
     b = Builder()
     x = b.parameter(type_of(np.zeros((1, 5, 2), np.float32)))
