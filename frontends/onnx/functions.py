@@ -71,6 +71,15 @@ def local_call(function: FunctionProto, attributes: Mapping[str, AttributeProto]
     return FunctionCall(function, {**defaults, **attributes}, key)
 
 
+def has_standard_body(op_type: str, domain: str, opset: int) -> bool:
+    """Whether the standard gives a body for an operator, for some inputs at least."""
+    try:
+        schema: Any = onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
 def standard_call(
     node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, inputs: Sequence[Value | None]
 ) -> FunctionCall | None:

@@ -21,7 +21,14 @@ from onnxla.errors import (
     UnsupportedOpError,
 )
 from onnxla.frontends.onnx.dependence import blame
-from onnxla.frontends.onnx.functions import FunctionCall, attributes_of, local_call, standard_call, unknown_attributes
+from onnxla.frontends.onnx.functions import (
+    FunctionCall,
+    attributes_of,
+    has_standard_body,
+    local_call,
+    standard_call,
+    unknown_attributes,
+)
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
@@ -126,7 +133,7 @@ class GraphImporter:
             with self.builder.at(source):
                 results = self._results(view, self._apply(view, node, inputs, attributes))
         except Poisoned:
-            pass
+            self._note_unknown(node, source)
         except ProblemFound as found:
             self.session.problems.append(found.problem)
         except HloError as error:
@@ -143,6 +150,17 @@ class GraphImporter:
                 if isinstance(result, Instruction) and not result.name:
                     result.name = output_name
                 self.values[output_name] = result
+
+    def _note_unknown(self, node: NodeProto, source: SourceNode) -> None:
+        """A node whose inputs failed is a cause of its own only where nothing knows its operator."""
+        domain = normal_domain(node.domain)
+        if (domain, node.op_type, node.overload) in self.session.functions:
+            return
+        try:
+            lookup(node.op_type, domain, source.opset)
+        except NoRule as error:
+            if not has_standard_body(node.op_type, domain, source.opset):
+                self.session.problems.append(Problem(UnsupportedOpError, str(error), source))
 
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView, hint: str = "") -> None:
         self.session.problems.append(Problem(kind, cause, source, view.details(), hint))

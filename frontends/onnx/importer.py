@@ -22,7 +22,7 @@ from onnxla.errors import (
 )
 from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.expanded_size import expanded_nodes
-from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
+from onnxla.frontends.onnx.graph_importer import POISON, Binding, GraphImporter, Poison
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.signature import (
@@ -98,10 +98,7 @@ def try_import(
     """As `import_model`, returning the problems of nodes instead of raising them."""
     limits = limits or Limits()
     session = Session(model, options or CompileOptions(), limits)
-    walked = _walk(model, session, shapes or {}, dims or {}, constants or {})
-    if walked is None:
-        return ImportResult(None, tuple(session.problems))
-    graph, inputs = walked
+    graph, inputs = _walk(model, session, shapes or {}, dims or {}, constants or {})
     results = _results(graph, session, signature_of(model).outputs)
     if session.problems:
         return ImportResult(None, tuple(session.problems))
@@ -122,8 +119,8 @@ def _walk(
     shapes: Mapping[str, Sequence[int]],
     dims: Mapping[str, int],
     constants: Mapping[str, npt.ArrayLike],
-) -> tuple[GraphImporter, list[TensorSpec]] | None:
-    """Import the main graph; the importer that knows its values, and the inputs. None where no input fits."""
+) -> tuple[GraphImporter, list[TensorSpec]]:
+    """Import the main graph; the importer that knows its values, and the inputs. Inputs that do not fit are poison."""
     limits = session.limits
     if len(model.proto.graph.node) > limits.nodes:
         raise ResourceLimitError(f"the model has {len(model.proto.graph.node)} nodes; the limit is {limits.nodes}")
@@ -137,8 +134,6 @@ def _walk(
     graph = GraphImporter(session, builder, model.opsets, ChainMap[str, Binding]({}))
     _bind_constants(graph, (*signature.inputs, *signature.defaults), values)
     _bind_parameters(graph, inputs, session)
-    if session.problems:
-        return None
     proto = model.proto.graph
     graph.bind_initializers(proto, values)
     try:
@@ -183,11 +178,13 @@ def _bind_constants(graph: GraphImporter, specs: Sequence[TensorSpec], constants
         else:
             cause = f"the constant given for {name} is {value.dtype}; the model wants {spec.onnx_type}"
             graph.session.problems.append(Problem(ShapeError, cause))
+            graph.values[name] = POISON
 
 
 def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session: Session) -> None:
     """One parameter of the entry for each input. Inputs that are not tensors of numbers are problems."""
     for spec in inputs:
+        graph.values[spec.name] = POISON
         if spec.element is None:
             session.problems.append(
                 Problem(
