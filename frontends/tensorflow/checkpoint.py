@@ -13,6 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from onnxla.errors import HloError, ModelFormatError
+from onnxla.frontends.onnx.external_data import map_file_beneath
 from onnxla.frontends.tensorflow.bundle_table import read_table, varint
 from onnxla.frontends.tensorflow.crc32c import crc32c, extend_crc32c, masked
 from onnxla.frontends.tensorflow.element_types import STRING, code_name, element_of_code
@@ -26,17 +27,14 @@ OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 class Checkpoint:
     """The variables of one checkpoint by key. Every array is checked against its checksum before it is given out."""
 
-    def __init__(self, prefix: Path) -> None:
-        """Raises ModelFormatError where the index cannot be read."""
+    def __init__(self, folder: Path, prefix: str) -> None:
+        """The files `PREFIX.index` and so on beneath `folder`. Raises ModelFormatError for an index that is none."""
+        self._folder = folder
         self._prefix = prefix
-        try:
-            index = prefix.with_name(f"{prefix.name}.index").read_bytes()
-        except OSError as error:
-            raise ModelFormatError(f"the checkpoint {prefix.name} cannot be read: {error}") from error
-        table = read_table(index)
+        table = read_table(bytes(map_file_beneath(folder, f"{prefix}.index")))
         header = _parsed(BundleHeaderProto, table.pop(b"", b""))
         if header.endianness != 0:
-            raise ModelFormatError(f"the checkpoint {prefix.name} is big-endian")
+            raise ModelFormatError(f"the checkpoint {prefix} is big-endian")
         self._shards = header.num_shards
         self._entries = {key.decode(errors="replace"): value for key, value in table.items()}
         self._mapped: dict[int, Array] = {}
@@ -86,12 +84,8 @@ class Checkpoint:
 
     def _shard(self, number: int) -> Array:
         if number not in self._mapped:
-            path = self._prefix.with_name(f"{self._prefix.name}.data-{number:05d}-of-{self._shards:05d}")
-            try:
-                empty = path.stat().st_size == 0
-                self._mapped[number] = np.zeros(0, np.uint8) if empty else np.memmap(path, np.uint8, "r")
-            except (OSError, ValueError) as error:
-                raise ModelFormatError(f"the checkpoint's data cannot be read: {error}") from error
+            name = f"{self._prefix}.data-{number:05d}-of-{self._shards:05d}"
+            self._mapped[number] = np.frombuffer(map_file_beneath(self._folder, name), np.uint8)
         return self._mapped[number]
 
     def _string(self, key: str) -> bytes:

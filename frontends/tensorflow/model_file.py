@@ -99,9 +99,9 @@ def _read_saved_model(folder: Path) -> TensorFlowModel:
     model = _model_of_graph(folder.resolve().name, meta_graph.graph_def)
     model.signatures = dict(meta_graph.signature_def)
     model.version = meta_graph.meta_info_def.tensorflow_version
-    prefix = folder / "variables" / "variables"
-    if prefix.with_name("variables.index").is_file():
-        model.variables = find_variables(meta_graph, model.body, model.functions, Checkpoint(prefix))
+    if (folder / "variables" / "variables.index").exists():
+        checkpoint = Checkpoint(folder, "variables/variables")
+        model.variables = find_variables(meta_graph, model.body, model.functions, checkpoint)
     return model
 
 

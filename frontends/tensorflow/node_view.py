@@ -194,6 +194,10 @@ class NodeView:
         numbers: tuple[Int, ...] = self._read(name, "list", lambda value: tuple(value.i), default)
         return numbers
 
+    def floats(self, name: str, default: tuple[Float, ...] = _REQUIRED) -> tuple[Float, ...]:
+        numbers: tuple[Float, ...] = self._read(name, "list", lambda value: tuple(value.f), default)
+        return numbers
+
     def code(self, name: str, default: Int = _REQUIRED) -> Int:
         """A data type as TensorFlow's number."""
         number: Int = self._read(name, "type", int, default)

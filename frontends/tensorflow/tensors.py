@@ -7,7 +7,7 @@ import numpy as np
 
 from onnxla.errors import HloError, ModelFormatError
 from onnxla.frontends.tensorflow.element_types import STRING, code_name, element_of_code
-from onnxla.frontends.tensorflow.messages import DATA_TYPES
+from onnxla.frontends.tensorflow.messages import DATA_TYPES, REFERENCE
 from onnxla.hlo.types import Array
 
 _VALUE_FIELD = {
@@ -25,7 +25,8 @@ _VALUE_FIELD = {
     **dict.fromkeys(("INT32", "INT16", "INT8", "UINT16", "UINT8", "INT4", "UINT4"), "int_val"),
 }
 
-MAX_ELEMENTS = 1 << 34
+MAX_ELEMENTS, MAX_WRITTEN_OUT = 1 << 34, 1 << 28
+"""Most elements of a constant, and of one whose values an abbreviation is written out to."""
 
 
 def shape_of(proto: Any) -> tuple[int | None, ...] | None:
@@ -63,7 +64,7 @@ def tensor_array(proto: Any) -> Array:
 
 def _listed(proto: Any, dtype: np.dtype[Any]) -> Array:
     """The values that are written down one by one."""
-    name = DATA_TYPES[proto.dtype]
+    name = DATA_TYPES[proto.dtype % REFERENCE]
     if name.startswith("FLOAT8"):
         return np.frombuffer(proto.float8_val, dtype)
     if name not in _VALUE_FIELD:
@@ -82,8 +83,10 @@ def _filled(values: Array, shape: tuple[int, ...], count: int) -> Array:
     if values.size > count and count:
         raise ModelFormatError(f"a constant of {count} elements has {values.size} values")
     if values.size == 0:
-        return np.zeros(shape, values.dtype)
+        values = np.zeros(1, values.dtype)
     if values.size == 1:
-        return np.broadcast_to(values[0], shape) if values.dtype != object else np.full(shape, values[0], object)
+        return np.broadcast_to(values[0:1].reshape(()), shape)
+    if count > max(values.size, MAX_WRITTEN_OUT):
+        raise ModelFormatError(f"a constant of {count} elements has {values.size} values")
     rest = np.full(max(count - values.size, 0), values[-1], values.dtype)
     return np.concatenate([values[:count], rest]).reshape(shape)

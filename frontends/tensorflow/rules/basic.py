@@ -15,6 +15,8 @@ def const(node: NodeView, b: Builder) -> Value:
     array = node.tensor("value")
     if array.dtype == object:
         return StringConstant(array)
+    if array.size > 1 and not any(array.strides):  # one value, repeated
+        return b.broadcast_scalar(b.constant(array[(0,) * array.ndim]), array.shape)
     return b.literal(Literal(np.asarray(array, order="C"), node.node.name))
 
 

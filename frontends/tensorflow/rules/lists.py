@@ -77,6 +77,12 @@ def get_item(node: NodeView, b: Builder) -> Instruction:
         if shape is not None and None not in shape:
             return b.full([n for n in shape if n is not None], 0, value.element)
         stack = written_out(node, b, value)
+    return item_at(node, b, replace(value, stack=stack), place)
+
+
+def item_at(node: NodeView, b: Builder, value: ListValue, place: Instruction) -> Instruction:
+    """The element at a place that need not be known."""
+    stack = written_out(node, b, value)
     if value.length == 0:
         node.shape_error("an element of an empty list is read")
     zero = b.constant(0, S64)
@@ -86,7 +92,11 @@ def get_item(node: NodeView, b: Builder) -> Instruction:
 
 @tf_op("TensorListSetItem")
 def set_item(node: NodeView, b: Builder) -> ListValue:
-    value, place, item = node.tensor_list(0), node.input(1), node.input(2)
+    return with_item(node, b, node.tensor_list(0), node.input(1), node.input(2))
+
+
+def with_item(node: NodeView, b: Builder, value: ListValue, place: Instruction, item: Instruction) -> ListValue:
+    """The list with the element at a place replaced."""
     stack = empty_stack(b, value, item.shape) if value.stack is None else value.stack
     if stack.shape[1:] != item.shape:
         node.dynamic_shape(
@@ -130,12 +140,16 @@ def stack(node: NodeView, b: Builder) -> Instruction:
 
 @tf_op("TensorListConcatV2", "TensorListConcat", outputs=("tensor", "lengths"))
 def concat(node: NodeView, b: Builder) -> list[Instruction]:
-    """The elements end to end along their first dimension."""
     whole = written_out(node, b, node.tensor_list(0))
-    if len(whole.shape) < 2:
+    return [concatenated(node, b, whole), b.constant([whole.shape[1]] * whole.shape[0], S64)]
+
+
+def concatenated(node: NodeView, b: Builder, stack: Instruction) -> Instruction:
+    """The elements end to end along their first dimension."""
+    if len(stack.shape) < 2:
         node.shape_error("elements without dimensions cannot be joined")
-    count, each = whole.shape[:2]
-    return [b.reshape(whole, (count * each, *whole.shape[2:])), b.constant([each] * count, S64)]
+    count, each = stack.shape[:2]
+    return b.reshape(stack, (count * each, *stack.shape[2:]))
 
 
 @tf_op("TensorListSplit")

@@ -22,6 +22,8 @@ def slice_(node: NodeView, b: Builder) -> Instruction:
         starts = [b.reshape(b.slice(vector, [d], [d + 1]), ()) for d in range(len(sizes))]
         return b.dynamic_slice(x, starts, sizes)
     places = node.constant_ints(1)
+    if not len(places) == len(sizes) == len(x.shape):
+        node.shape_error(f"begin {list(places)} and size {list(sizes)} do not fit {x.tensor_type}")
     limits = [n if s == -1 else p + s for n, p, s in zip(x.shape, places, sizes, strict=True)]
     return b.slice(x, places, limits)
 
@@ -122,6 +124,8 @@ def _read(node: NodeView, b: Builder, shape: Sequence[int], first: int) -> Cuts:
     """The operands begin, end and strides from number `first` on, under the five masks."""
     steps = node.constant_ints(first + 2)
     count = len(steps)
+    if any(node.input(first + k).shape != (count,) for k in (0, 1)):
+        node.shape_error("begin, end and strides differ in length")
     begins = [_element(node, b, first, i) for i in range(count)]
     masks = {name: node.int(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 

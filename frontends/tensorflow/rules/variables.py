@@ -29,6 +29,11 @@ def read_variable(node: NodeView, b: Builder) -> Instruction:
     return node.host.state.read(node.handle(0))
 
 
+@tf_op("DisableCopyOnRead", "DestroyResourceOp")
+def nothing(node: NodeView, b: Builder) -> None:
+    """How variables are kept is another matter here."""
+
+
 @tf_op("VarIsInitializedOp", "IsVariableInitialized")
 def var_is_initialized(node: NodeView, b: Builder) -> Instruction:
     return b.constant(True)

@@ -481,6 +481,48 @@ case("in_top_k", lambda p, t: tf.math.in_top_k(t, p, 2), f(5, 4), i(0, 4, 5))
 case("bincount", lambda x: RAW.DenseBincount(input=x, size=6, weights=np.zeros(0, np.float32)), i(0, 6, 20))
 case("folded_where", lambda x: x * tf.cast(tf.size(tf.where(tf.constant([1, 0, 2]))), tf.float32), f(3))
 
+# Mathematics
+
+POSITIVE = (lambda m: m @ m.T + 3 * np.eye(3, dtype=np.float32))(f(3, 3))
+case("bucketize", lambda x: RAW.Bucketize(input=x, boundaries=[-1.0, 0.0, 0.5]), f(20))
+case("cross", lambda x, y: tf.linalg.cross(x, y), f(4, 3), f(4, 3))
+case(
+    "cholesky",
+    lambda m, y: [
+        tf.linalg.cholesky(m),
+        tf.linalg.triangular_solve(tf.linalg.cholesky(m), y),
+        tf.linalg.triangular_solve(tf.linalg.cholesky(m), y, adjoint=True),
+    ],
+    POSITIVE,
+    f(3, 2),
+)
+case(
+    "fourier",
+    lambda x: [
+        tf.signal.rfft(x),
+        tf.signal.rfft(x, [6]),
+        tf.signal.rfft(x, [12]),
+        tf.signal.irfft(tf.signal.rfft(x)),
+        tf.math.real(tf.signal.fft(tf.cast(x, tf.complex64))),
+        tf.abs(tf.signal.rfft2d(x)),
+        tf.math.imag(tf.signal.ifft(tf.cast(x, tf.complex64))),
+    ],
+    f(3, 8),
+)
+case(
+    "fake_quant",
+    lambda x, y: [
+        tf.quantization.fake_quant_with_min_max_args(x),
+        tf.quantization.fake_quant_with_min_max_vars(x, -1.3, 2.1, num_bits=4),
+        tf.quantization.fake_quant_with_min_max_vars_per_channel(
+            x, -tf.abs(y) - 0.1, tf.abs(y) + 0.2, narrow_range=True
+        ),
+    ],
+    f(5, 3) * 3,
+    f(3),
+)
+case("unravel_index", lambda x: tf.unravel_index(x, [3, 4, 5]), i(0, 60, 7))
+
 # Losses, random numbers
 
 gradient(
@@ -575,6 +617,20 @@ def growing(x: tf.Tensor) -> tf.Tensor:
     )[1]
 
 
+def array_of_tensorflow_1(x: tf.Tensor) -> tf.Tensor:
+    """A loop over TensorArrays as TensorFlow 1 makes it."""
+    size = 4
+    handle, flow = RAW.TensorArrayV3(size=size, dtype=tf.float32, element_shape=(3,))
+    flow = RAW.TensorArrayScatterV3(handle=handle, indices=tf.range(size), value=x, flow_in=flow)
+    result, result_flow = RAW.TensorArrayV3(size=size, dtype=tf.float32)
+    state = tf.zeros(3)
+    for k in range(size):
+        state = state * 0.5 + RAW.TensorArrayReadV3(handle=handle, index=k, flow_in=flow, dtype=tf.float32)
+        result_flow = RAW.TensorArrayWriteV3(handle=result, index=k, value=state, flow_in=result_flow)
+    return RAW.TensorArrayGatherV3(handle=result, indices=tf.range(size), flow_in=result_flow, dtype=tf.float32)
+
+
+case("tensor_array", array_of_tensorflow_1, f(4, 3))
 case("growing_loop", growing, f(2))
 
 

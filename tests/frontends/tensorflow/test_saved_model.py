@@ -102,3 +102,13 @@ def test_a_damaged_checkpoint_is_found_by_its_checksums(tmp_path: Path, file: st
 def test_a_folder_that_is_no_saved_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelFormatError, match="is no SavedModel"):
         onnxla.compile(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["variables.index", "variables.data-00000-of-00001"])
+def test_variables_that_are_links_are_not_followed(tmp_path: Path, file: str) -> None:
+    shutil.copytree(FOLDER / "optimizers", tmp_path / "model")
+    path = tmp_path / "model" / "variables" / file
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelFormatError, match="a link is not followed"):
+        onnxla.compile(tmp_path / "model")

@@ -1,0 +1,67 @@
+"""Graphs with damaged bytes give a model or a typed error, within limits."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxla.config import Limits
+from onnxla.errors import OnnxlaError
+from onnxla.frontends.tensorflow.importer import try_import
+from onnxla.frontends.tensorflow.messages import GraphDef
+from onnxla.frontends.tensorflow.model_file import read_tensorflow
+
+FOLDER = Path(__file__).parent / "operations"
+FILES = ("slices", "while", "scan_v1", "branches_v1", "conv2d_same_2_1", "segments", "joining", "stateless_random")
+ROUNDS = 25
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 6))):
+        place = rng.randrange(len(changed))
+        match rng.randrange(4):
+            case 0:
+                changed[place] = rng.randrange(256)
+            case 1:
+                changed[place] ^= 1 << rng.randrange(8)
+            case 2:
+                del changed[place : place + rng.randrange(1, 9)]
+            case _:
+                other = rng.randrange(len(changed))
+                changed[place : place + 8] = changed[other : other + 8]
+        if not changed:
+            return b"\n"
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_graphs_are_imported_or_refused(name: str, tmp_path: Path) -> None:
+    arrays = np.load(FOLDER / f"{name}.npz")
+    rng = random.Random(name)
+    inputs, outputs = ([str(n) for n in arrays[key]] for key in ("inputs", "outputs"))
+    refused = 0
+    for _ in range(ROUNDS):
+        (tmp_path / "graph.pb").write_bytes(damaged(arrays["graph"].tobytes(), rng))
+        try:
+            model = read_tensorflow(tmp_path / "graph.pb")
+            result = try_import(model, inputs=inputs, outputs=outputs, limits=Limits(elements=1 << 20))
+            refused += bool(result.problems)
+        except OnnxlaError:
+            refused += 1
+    assert refused
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    g = GraphDef()
+    node = g.node.add(name="y", op="PartitionedCall")
+    node.attr["f"].func.name = "again"
+    function = g.library.function.add()
+    function.signature.name = "again"
+    function.signature.output_arg.add(name="r", type=1)
+    function.ret["r"] = "call:output:0"
+    call = function.node_def.add(name="call", op="PartitionedCall")
+    call.attr["f"].func.name = "again"
+    result = try_import(read_tensorflow(g), outputs=["y"])
+    assert [p.cause for p in result.problems] == ["PartitionedCall: the function again calls itself"]
