@@ -34,6 +34,18 @@ def _scalar(element: ElementType) -> str:
     raise InternalError(f"{element} is not a type of the kernel IR")
 
 
+def _first_lane_only(mask: Value) -> bool:
+    """Whether a mask is known to be true for lane 0 and no other.
+
+    With AVX-512, LLVM turns the masked store of one truncated element into a store of the whole element it was cut
+    from, and so into the bytes behind it. Therefore such an element is stored as a scalar.
+    """
+    if mask.opcode != "cmp" or mask.attributes != ("LT",):
+        return False
+    lanes, limit = mask.operands
+    return lanes.opcode == "step" and limit.is_constant and limit.attributes[0] == 1
+
+
 def _memory(element: ElementType) -> str:
     return "i8" if element is PRED else _scalar(element)
 
@@ -220,6 +232,9 @@ class _Printer:
                 f"  call void @llvm.masked.scatter.{suffix}.v{value.lanes}p0({kind} {stored}, "
                 f"<{value.lanes} x ptr> align {align} {address}, <{value.lanes} x i1> {masks})"
             )
+        elif mask and _first_lane_only(mask[0]):
+            element = self.fresh(f"extractelement {kind} {stored}, i64 0")
+            self.lines.append(f"  store {_memory(buffer.element)} {element}, ptr {address}, align {align}")
         elif mask:
             self.lines.append(
                 f"  call void @llvm.masked.store.{suffix}.p0({kind} {stored}, ptr align {align} {address}, "

@@ -66,3 +66,20 @@ def test_mathematical_functions_are_vector_code_that_calls_nothing(opcode: str) 
         for element in (F32, F64):
             text = assembly(emit_kernel(one_vector(opcode, element, element).finish(), "kernel"), target)
             assert "call" not in text, f"{opcode} of {element} calls a function for {target.name}"
+
+
+@pytest.mark.parametrize("active", [1, 2, 7])
+@pytest.mark.parametrize("source, target", [(S32, S8), (S32, U8), (S64, S32), (S64, S8), (F32, S8), (F32, F16)])
+def test_a_masked_store_of_narrowed_elements_writes_no_byte_behind_them(
+    source: ElementType, target: ElementType, active: int
+) -> None:
+    """LLVM stores the whole wide element where one lane is left, with AVX-512."""
+    b = KernelBuilder("tail")
+    given, result = b.parameter("in0", source, LANES, "input"), b.parameter("out0", target, LANES, "output")
+    mask = b.compare("LT", b.step(LANES), b.const(active))
+    b.store(result, b.const(0), b.convert(b.load(given, b.const(0), LANES), target), mask)
+    x = np.full(LANES, 255 if source is S32 and target is U8 else -1, source.dtype)
+    stored = 255 if target is U8 else -1
+    expected = np.array([stored] * active + [0] * (LANES - active), target.dtype)
+    np.testing.assert_array_equal(run(b, x, target), expected)
+    assert ("masked.store" in emit_kernel(b.finish(), "kernel")) == (active > 1)
