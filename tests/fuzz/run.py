@@ -5,6 +5,7 @@ started again behind a model that crashed or hung; `--guard` puts tensors betwee
 """
 
 import argparse
+import faulthandler
 import os
 import selectors
 import subprocess
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 from tests.fuzz.check import check_seed, describe, guard_seed
 
-_HUNG_AFTER = 60.0
+_HUNG_AFTER = 120.0
 """Seconds for one model, shrinking left aside."""
 
 
@@ -32,11 +33,14 @@ class Tally:
 
 def work(first: int, last: int, guard: bool, trace: bool) -> None:
     """Check seeds, and say on standard output which one is next and how it went."""
+    faulthandler.enable(file=sys.stdout)
     for seed in range(first, last):
         print(f"@seed {seed}", flush=True)
+        faulthandler.dump_traceback_later(0.75 * _HUNG_AFTER, file=sys.stdout)
         try:
             witnesses = guard_seed(seed) if guard else check_seed(seed)
         except Exception as error:
+            faulthandler.cancel_dump_traceback_later()
             print(f"@shrink {type(error).__name__}", flush=True)
             print(f"--- seed {seed}\n{describe(seed, error)}", flush=True)
             if trace:

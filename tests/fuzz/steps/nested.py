@@ -128,5 +128,5 @@ def function(g: Graph) -> None:
     g.node(name, operands, *results, domain="own")
 
 
-STEPS: dict[Callable[[Graph], None], float] = {branch: 1.2, loop: 1.2, scan: 0.8, function: 0.8}
+STEPS: dict[Callable[[Graph], None], float] = {branch: 2, loop: 2, scan: 1.5, function: 1}
 SPECIAL = ()
