@@ -1,16 +1,17 @@
 """`onnxla aot`: a model to a library for C and C++."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onnxla.ahead.header import c_identifier
-from onnxla.ahead.library import Library, write_library
 from onnxla.cli import arguments
 from onnxla.cli.models import is_artifact, request, require_programs
 from onnxla.cli.output import print_json, say, size
 from onnxla.runtime.model import load_compiled
+
+if TYPE_CHECKING:
+    from onnxla.ahead.library import Library
 
 Source = Annotated[Path, typer.Argument(help="An ONNX or TensorFlow model, HLO text, or an artifact (.onnxla).")]
 Folder = Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")]
@@ -30,6 +31,9 @@ def write_ahead(
     as_json: arguments.Json = False,
 ) -> None:
     """Compile a model to a C library that needs neither Python nor onnxla."""
+    from onnxla.ahead.header import c_identifier
+    from onnxla.ahead.library import write_library
+
     if is_artifact(model):
         compiled = load_compiled(model)
     else:
@@ -43,7 +47,7 @@ def write_ahead(
         _print_summary(library)
 
 
-def _print_summary(library: Library) -> None:
+def _print_summary(library: "Library") -> None:
     for path in library.files:
         say(f"{path}  {size(path.stat().st_size)}", style="bold")
     say(
