@@ -33,9 +33,9 @@ _OPTIONS: tuple[dict[str, Any], ...] = (
     {"precision": "highest"},
     *[{}] * 12,
 )
-_SAVED = 0.05
+_SAVED = 0.03
 """Share of the models that are also saved, loaded, and run from the file."""
-_COMPILED_VARIANTS = 0.15
+_COMPILED_VARIANTS = 0.1
 """Share of the variants that are compiled; the others run through the passes and the interpreter."""
 
 

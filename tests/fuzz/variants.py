@@ -11,6 +11,10 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from tests.fuzz.graph import Case
 
 
+_DECIDED = ("QuantizeLinear", "DequantizeLinear", "Resize", "Upsample", "Range")
+"""Operators whose float operands decide shapes, or that onnxruntime and we read while compiling."""
+
+
 def identities(case: Case, source: random.Random) -> Case:
     """An Identity before every input of every node."""
     model = _copy(case)
@@ -119,7 +123,8 @@ def _split(model: ModelProto, whole: str, parts: list[str], axis: int, size: int
 
 
 def _needs_constants(node: NodeProto, name: str) -> bool:
-    return name in node.input and node.op_type in ("QuantizeLinear", "DequantizeLinear", "Resize", "Upsample")
+    inside = (n for attribute in node.attribute for n in attribute.g.node)
+    return name in node.input and node.op_type in _DECIDED or any(_needs_constants(n, name) for n in inside)
 
 
 def _copy(case: Case) -> ModelProto:
