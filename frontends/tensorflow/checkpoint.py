@@ -42,10 +42,6 @@ class Checkpoint:
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    def keys(self) -> list[str]:
-        """The keys in the order of the index."""
-        return list(self._entries)
-
     def array(self, key: str) -> Array:
         """The value of a variable, a read-only view of the file. Raises ModelFormatError."""
         entry = self._entry(key)

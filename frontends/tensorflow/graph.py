@@ -42,10 +42,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function, by the name that edges use, and its DataType number (0 where it is not known)."""
+    """An argument of a function, by the name that edges use."""
 
     name: str
-    code: int = 0
 
 
 @dataclass
@@ -94,7 +93,7 @@ def body_of_function(function: Any) -> Body:
     body = Body(
         signature.name,
         _nodes(function.node_def),
-        [Argument(a.name, a.type) for a in signature.input_arg],
+        [Argument(a.name) for a in signature.input_arg],
         [parse_edge(function.ret[a.name]) for a in signature.output_arg],
         sorted(function.control_ret.values()),
     )

@@ -51,11 +51,6 @@ class Image:
             tuple(by_dimension[d].dimension if d in by_dimension else WindowDimension() for d in range(self.rank))
         )
 
-    @property
-    def is_same_everywhere(self) -> bool:
-        """Whether no window reaches into padding."""
-        return not any(s.pad_low or s.reach for s in self.sliding)
-
 
 def image_of(
     node: NodeView, shape: Sequence[int], kernel: Sequence[int], strides: Sequence[int] | None = None

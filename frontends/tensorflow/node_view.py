@@ -211,11 +211,6 @@ class NodeView:
         except HloError:
             self.unsupported(f"{self.op_type} of {code_name(code)} is not supported", "numbers and booleans are")
 
-    def codes(self, name: str) -> tuple[Int, ...]:
-        """A list of data types as TensorFlow's numbers."""
-        numbers: tuple[Int, ...] = self._read(name, "list", lambda value: tuple(value.type), ())
-        return numbers
-
     def shape(self, name: str) -> PartialShape:
         """A shape attribute; None also where it is left out."""
         shape: PartialShape = self._read(name, "shape", shape_of, None)

@@ -4,7 +4,7 @@ import numpy as np
 
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
-from onnxla.frontends.tensorflow.values import Handle, Nothing, StringConstant, Value
+from onnxla.frontends.tensorflow.values import Handle, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Instruction
@@ -82,5 +82,5 @@ def checkpoint_operation(node: NodeView, b: Builder) -> Value:
 
 
 @tf_op("IteratorV2", "IteratorGetNext", "OneShotIterator", "AnonymousIterator", "AnonymousIteratorV2", "MakeIterator")
-def iterator(node: NodeView, b: Builder) -> Nothing:
+def iterator(node: NodeView, b: Builder) -> Value:
     node.unsupported(f"{node.op_type} reads from a data pipeline", "compile the function that takes one batch")

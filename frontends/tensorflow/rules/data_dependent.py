@@ -72,7 +72,6 @@ def _refuse(name: str, cause: str, hint: str = _HINT, data: int = 0) -> None:
 for _name, _cause in {
     "UniqueWithCounts": "tf.unique_with_counts gives as many values as are different",
     "UniqueWithCountsV2": "tf.unique_with_counts gives as many values as are different",
-    "BooleanMask": "tf.boolean_mask gives as many elements as are true",
     "DynamicPartition": "the parts of tf.dynamic_partition are as long as the data says",
     "NonMaxSuppression": "non-max suppression keeps as many boxes as the data says",
     "NonMaxSuppressionV2": "non-max suppression keeps as many boxes as the data says",

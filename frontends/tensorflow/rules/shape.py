@@ -6,9 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnxla.frontends.onnx.broadcasting import shape_of_broadcast
-from onnxla.frontends.onnx.rules.slicing import pick_positions
 from onnxla.frontends.tensorflow.axes import normal_axes, normal_axis
-from onnxla.frontends.tensorflow.images import CHANNELS_FIRST
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
 from onnxla.hlo.builder import Builder
@@ -224,66 +222,6 @@ def lin_space(node: NodeView, b: Builder) -> Instruction:
     return b.add(b.broadcast(start, (count,), []), b.multiply(steps, b.broadcast(step, (count,), [])))
 
 
-@tf_op("Pad")
-def pad(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return _padded(node, b, x, b.constant(0, x.tensor_type.element))
-
-
-@tf_op("PadV2")
-def pad_v2(node: NodeView, b: Builder) -> Instruction:
-    return _padded(node, b, node.input(0), b.reshape(node.input(2), ()))
-
-
-def _paddings(node: NodeView) -> np.ndarray:
-    """[rank, 2], checked."""
-    pads = np.array(node.constant_ints(1)).reshape(-1, 2)
-    if len(pads) != len(node.input(0).shape) or (pads < 0).any():
-        node.shape_error(f"paddings {pads.tolist()} do not fit {node.input(0).tensor_type}")
-    return pads
-
-
-def _padded(node: NodeView, b: Builder, x: Instruction, value: Instruction) -> Instruction:
-    pads = _paddings(node)
-    return b.pad(x, value, [int(p) for p in pads[:, 0]], [int(p) for p in pads[:, 1]])
-
-
-@tf_op("MirrorPad")
-def mirror_pad(node: NodeView, b: Builder) -> Instruction:
-    """REFLECT leaves the border itself out of the mirror image, SYMMETRIC repeats it."""
-    x = node.input(0)
-    for d, (low, high) in enumerate(_paddings(node)):
-        if low or high:
-            x = pick_positions(b, x, d, mirrored_positions(node, x.shape[d], int(low), int(high)))
-    return x
-
-
-def mirrored_positions(node: NodeView, size: int, low: int, high: int) -> np.ndarray:
-    """Where each element of a mirrored dimension comes from."""
-    reflect = node.string("mode") == "REFLECT"
-    if max(low, high) > size - int(reflect):
-        node.shape_error(f"padding of {low} and {high} is more than a dimension of {size} has to mirror")
-    place = np.arange(-low, size + high)
-    place = np.where(place < 0, -place if reflect else -place - 1, place)
-    return np.where(place >= size, 2 * size - (2 if reflect else 1) - place, place)
-
-
-@tf_op("MirrorPadGrad")
-def mirror_pad_grad(node: NodeView, b: Builder) -> Instruction:
-    """Each gradient back to where the element came from: a product with a matrix of zeros and ones, axis by axis."""
-    g = node.input(0)
-    for d, (low, high) in enumerate(np.array(node.constant_ints(1)).reshape(-1, 2)):
-        if not (low or high):
-            continue
-        size = g.shape[d] - int(low) - int(high)
-        sources = mirrored_positions(node, size, int(low), int(high))
-        matrix = b.constant((sources[:, None] == np.arange(size)).astype(np.float32), g.tensor_type.element)
-        product = b.dot(g, matrix, [d], [0])
-        last = len(g.shape) - 1
-        g = b.transpose(product, [*range(d), last, *range(d, last)])
-    return g
-
-
 @tf_op("ReverseV2")
 def reverse_v2(node: NodeView, b: Builder) -> Instruction:
     x = node.input(0)
@@ -302,72 +240,6 @@ def roll(node: NodeView, b: Builder) -> Instruction:
             head, tail = _parts(b, x, d, [n - shift % n, shift % n])
             x = b.concatenate([tail, head], d)
     return x
-
-
-def _block_axes(node: NodeView, rank: int) -> tuple[int, list[int]]:
-    """Where the channels and the spatial dimensions stand."""
-    first = node.string("data_format", "NHWC") in CHANNELS_FIRST
-    return (1, [2, 3]) if first else (rank - 1, [1, 2])
-
-
-@tf_op("SpaceToDepth")
-def space_to_depth(node: NodeView, b: Builder) -> Instruction:
-    x, block = node.input(0), node.int("block_size")
-    feature, (row, column) = _block_axes(node, len(x.shape))
-    n, c, h, w = x.shape[0], x.shape[feature], x.shape[row] // block, x.shape[column] // block
-    if feature == 1:
-        cut = b.transpose(b.reshape(x, (n, c, h, block, w, block)), (0, 3, 5, 1, 2, 4))
-        return b.reshape(cut, (n, block * block * c, h, w))
-    cut = b.transpose(b.reshape(x, (n, h, block, w, block, c)), (0, 1, 3, 2, 4, 5))
-    return b.reshape(cut, (n, h, w, block * block * c))
-
-
-@tf_op("DepthToSpace")
-def depth_to_space(node: NodeView, b: Builder) -> Instruction:
-    x, block = node.input(0), node.int("block_size")
-    feature, (row, column) = _block_axes(node, len(x.shape))
-    n, c, h, w = x.shape[0], x.shape[feature] // (block * block), x.shape[row], x.shape[column]
-    if feature == 1:
-        cut = b.transpose(b.reshape(x, (n, block, block, c, h, w)), (0, 3, 4, 1, 5, 2))
-        return b.reshape(cut, (n, c, h * block, w * block))
-    cut = b.transpose(b.reshape(x, (n, h, w, block, block, c)), (0, 1, 3, 2, 4, 5))
-    return b.reshape(cut, (n, h * block, w * block, c))
-
-
-@tf_op("SpaceToBatchND")
-def space_to_batch(node: NodeView, b: Builder) -> Instruction:
-    """Padded, then cut into blocks whose places become part of the batch."""
-    x, blocks = node.input(0), node.constant_ints(1)
-    pads = np.array(node.constant_ints(2)).reshape(-1, 2)
-    count, rest = len(blocks), x.shape[1 + len(blocks) :]
-    low = [0, *(int(p) for p in pads[:, 0]), *(0 for _ in rest)]
-    high = [0, *(int(p) for p in pads[:, 1]), *(0 for _ in rest)]
-    x = b.pad(x, b.constant(0, x.tensor_type.element), low, high)
-    sizes = x.shape[1 : 1 + count]
-    if any(n % k for n, k in zip(sizes, blocks, strict=True)):
-        node.shape_error(f"padded sizes {list(sizes)} are no multiples of the blocks {list(blocks)}")
-    pairs = [m for n, k in zip(sizes, blocks, strict=True) for m in (n // k, k)]
-    cut = b.reshape(x, (x.shape[0], *pairs, *rest))
-    order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2), *range(2 * count + 1, len(cut.shape))]
-    outer = [n // k for n, k in zip(sizes, blocks, strict=True)]
-    return b.reshape(b.transpose(cut, order), (x.shape[0] * math.prod(blocks), *outer, *rest))
-
-
-@tf_op("BatchToSpaceND")
-def batch_to_space(node: NodeView, b: Builder) -> Instruction:
-    """The inverse: parts of the batch become places of blocks, then cropped."""
-    x, blocks = node.input(0), node.constant_ints(1)
-    crops = np.array(node.constant_ints(2)).reshape(-1, 2)
-    count, rest = len(blocks), x.shape[1 + len(blocks) :]
-    batch = x.shape[0] // math.prod(blocks)
-    sizes = x.shape[1 : 1 + count]
-    cut = b.reshape(x, (*blocks, batch, *sizes, *rest))
-    order = [count, *(d for i in range(count) for d in (count + 1 + i, i)), *range(2 * count + 1, len(cut.shape))]
-    whole = [n * k for n, k in zip(sizes, blocks, strict=True)]
-    joined = b.reshape(b.transpose(cut, order), (batch, *whole, *rest))
-    starts = [0, *(int(c) for c in crops[:, 0]), *(0 for _ in rest)]
-    limits = [batch, *(n - int(c) for n, c in zip(whole, crops[:, 1], strict=True)), *rest]
-    return b.slice(joined, starts, limits)
 
 
 @tf_op("OneHot")
