@@ -10,7 +10,6 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tests.fuzz.graph import Case
 
-
 _DECIDED = ("QuantizeLinear", "DequantizeLinear", "Resize", "Upsample", "Range")
 """Operators whose float operands decide shapes, or that onnxruntime and we read while compiling."""
 
