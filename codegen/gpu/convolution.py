@@ -7,7 +7,9 @@ thread for each output.
 
 import math
 
-from onnxla.codegen.gpu.contraction import Located, View, lower_contraction
+from onnxla.codegen.gpu.contraction import lower_contraction
+from onnxla.codegen.gpu.product import Located, View
+from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.index import Expr
@@ -22,7 +24,7 @@ FEWEST_COLUMNS = 4
 FEWEST_DEPTH = 8
 
 
-def lower_convolution(cluster: Cluster, hero: Instruction) -> Lowering | None:
+def lower_convolution(cluster: Cluster, hero: Instruction, target: GpuTarget) -> Lowering | None:
     """`hero` is the convolution of the cluster. None where the loop schedule is as good, and for batch groups."""
     op = hero.op
     assert isinstance(op, Convolution)
@@ -59,6 +61,8 @@ def lower_convolution(cluster: Cluster, hero: Instruction) -> Lowering | None:
         where[dims.output_feature] = group * columns + column
         return tuple(where[d] for d in range(len(where)))
 
+    left_along_depth = dims.input_feature == image.rank - 1 and depth_dims[-1] == dims.kernel_input_feature
+    right_along_depth = dims.kernel_output_feature != kernel.rank - 1
     view = View(
         groups,
         math.prod(row_shape),
@@ -67,7 +71,14 @@ def lower_convolution(cluster: Cluster, hero: Instruction) -> Lowering | None:
         left,
         right,
         result,
-        dims.input_feature == image.rank - 1 and depth_dims[-1] == dims.kernel_input_feature,
-        dims.kernel_output_feature != kernel.rank - 1,
+        left_along_depth,
+        right_along_depth,
+        features if left_along_depth else 1,
+        _right_run(kernel.shape, dims.kernel_output_feature, depth_shape) if right_along_depth else columns,
     )
-    return lower_contraction(cluster, hero, view, op.element)
+    return lower_contraction(cluster, hero, view, op.element, target)
+
+
+def _right_run(shape: Shape, output_feature: int, depth_shape: Shape) -> int:
+    """Of a kernel whose last dimension counts depth: the sizes behind its output features."""
+    return math.prod(depth_shape[output_feature:])

@@ -1,8 +1,11 @@
 """dot on a GPU: its dimensions sorted into batches, rows, columns and depth."""
 
 import math
+from collections.abc import Sequence
 
-from onnxla.codegen.gpu.contraction import Located, View, lower_contraction
+from onnxla.codegen.gpu.contraction import lower_contraction
+from onnxla.codegen.gpu.product import Located, View
+from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.index import Expr
@@ -13,7 +16,7 @@ from onnxla.hlo.ops.contraction import Dot
 from onnxla.hlo.types import PRED, Shape
 
 
-def lower_dot(cluster: Cluster, hero: Instruction) -> Lowering | None:
+def lower_dot(cluster: Cluster, hero: Instruction, target: GpuTarget) -> Lowering | None:
     """`hero` is the dot of the cluster. None for element types that the core does not sum."""
     op = hero.op
     assert isinstance(op, Dot)
@@ -45,5 +48,19 @@ def lower_dot(cluster: Cluster, hero: Instruction) -> Lowering | None:
 
     batches, rows, columns, depth = (math.prod(s) for s in (batch_shape, row_shape, column_shape, depth_shape))
     along_depth = (lhs.rank - 1 in op.lhs_contracting, rhs.rank - 1 in op.rhs_contracting)
-    view = View(batches, rows, columns, depth, left, right, result, *along_depth)
-    return lower_contraction(cluster, hero, view, op.element)
+    runs = (
+        _run(lhs.shape, op.lhs_contracting if along_depth[0] else lhs_free),
+        _run(rhs.shape, op.rhs_contracting if along_depth[1] else rhs_free),
+    )
+    view = View(batches, rows, columns, depth, left, right, result, *along_depth, *runs)
+    return lower_contraction(cluster, hero, view, op.element, target)
+
+
+def _run(shape: Shape, dimensions: Sequence[int]) -> int:
+    """How many neighbours lie together in memory, of those that these dimensions, the last one varying first, count."""
+    run = 1
+    for expected, dimension in zip(range(len(shape) - 1, -1, -1), reversed(dimensions), strict=False):
+        if dimension != expected:
+            break
+        run *= shape[dimension]
+    return run

@@ -11,16 +11,18 @@ from collections.abc import Callable
 from onnxla.codegen.kernels.ir import INDEX, Block, Buffer, For, If, Kernel, Value
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
-from onnxla.hlo.types import F16, F32, F64, PRED, ElementType, Kind
+from onnxla.hlo.types import F16, F32, F64, PRED, U32, ElementType, Kind
 
 _COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+_VECTORS = {(F32, 4): "float4", (U32, 4): "uint4"}
+"""The vectors that CUDA code has: what tensor cores hold."""
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|", "xor": "^"}
 
 
 def emit_cuda(kernel: Kernel, symbol: str) -> str:
     """`extern "C" __global__ void symbol(...)`, a parameter for each buffer.
 
-    Raises InternalError for a kernel that is ill-formed or has vectors, which GPU schedules do not make.
+    Raises InternalError for a kernel that is ill-formed or has vectors that CUDA has none of.
     """
     verify_kernel(kernel)
     return _Printer(kernel, symbol).text()
@@ -43,6 +45,7 @@ class _Printer:
         self.lines.append(head)
         for buffer in self.kernel.scratch:
             place = "__shared__ " if buffer.role == "shared" else ""
+            place += f"__align__({buffer.alignment}) " if buffer.role == "shared" and buffer.alignment else ""
             self.lines.append(f"  {place}{self.memory(buffer.element)} {buffer.name}[{max(buffer.size, 1)}];")
         self.lines.append(f"  const {self.index} task = blockIdx.x;")
         self.names[self.kernel.task] = "task"
@@ -65,6 +68,14 @@ class _Printer:
             return f"{'signed' if element.is_signed else 'unsigned'} {names[element.bits]}"
         raise InternalError(f"{element} is not a type of the kernel IR")
 
+    def kind(self, value: Value) -> str:
+        """The C++ type of a value."""
+        if value.lanes == 1:
+            return self.scalar(value.element)
+        if (value.element, value.lanes) not in _VECTORS:
+            raise InternalError(f"kernel {self.kernel.name}: {value} is a vector that CUDA code has none of")
+        return _VECTORS[value.element, value.lanes]
+
     def memory(self, element: ElementType) -> str:
         return "unsigned char" if element is PRED else self.scalar(element)
 
@@ -73,6 +84,9 @@ class _Printer:
 
     def constant(self, value: Value) -> str:
         number, element = value.attributes[0], value.element
+        if value.lanes > 1:
+            lane = self.constant(Value("const", value.type.with_lanes(1), (), value.attributes))
+            return f"make_{self.kind(value)}({', '.join([lane] * value.lanes)})"
         if element is PRED:
             return "true" if number else "false"
         if element in (F32, F64):
@@ -87,7 +101,7 @@ class _Printer:
     def define(self, op: Value, expression: str, indent: str) -> None:
         name = f"v{len(self.names)}"
         self.names[op] = name
-        self.lines.append(f"{indent}const {self.scalar(op.element)} {name} = {expression};")
+        self.lines.append(f"{indent}const {self.kind(op)} {name} = {expression};")
 
     # Structure
 
@@ -101,16 +115,18 @@ class _Printer:
                 self.store(op, indent)
             elif op.opcode == "barrier":
                 self.lines.append(f"{indent}__syncthreads();")
+            elif op.opcode == "copy_async":
+                self.copy_async(op, indent)
+            elif op.opcode == "wait_for_copies":
+                self.lines.append(f'{indent}asm volatile("cp.async.wait_all;" ::: "memory");')
             elif op.opcode != "prefetch":
-                if op.lanes != 1:
-                    raise InternalError(f"kernel {self.kernel.name}: {op} is a vector, which CUDA code has none of")
                 self.define(op, self.expression(op), indent)
 
     def loop(self, op: For, indent: str) -> None:
         lower, upper, *inits = op.operands
         for result, init in zip(op.results, inits, strict=True):
             self.names[result] = f"r{len(self.names)}"
-            self.lines.append(f"{indent}{self.scalar(result.element)} {self.names[result]} = {self.ref(init)};")
+            self.lines.append(f"{indent}{self.kind(result)} {self.names[result]} = {self.ref(init)};")
         counter, *carried = op.body.parameters
         for value, result in zip(carried, op.results, strict=True):
             self.names[value] = self.names[result]
@@ -125,7 +141,7 @@ class _Printer:
     def branch(self, op: If, indent: str) -> None:
         for result in op.results:
             self.names[result] = f"r{len(self.names)}"
-            self.lines.append(f"{indent}{self.scalar(result.element)} {self.names[result]};")
+            self.lines.append(f"{indent}{self.kind(result)} {self.names[result]};")
         self.lines.append(f"{indent}if ({self.ref(op.operands[0])}) {{")
         self.block(op.then, indent + "  ")
         self.assign(op.results, op.then.results, indent + "  ")
@@ -140,7 +156,7 @@ class _Printer:
         changes = [(t, v) for t, v in zip(targets, values, strict=True) if self.names[t] != self.ref(v)]
         if len(changes) > 1:
             for k, (t, v) in enumerate(changes):
-                self.lines.append(f"{indent}const {self.scalar(t.element)} n{k}_ = {self.ref(v)};")
+                self.lines.append(f"{indent}const {self.kind(t)} n{k}_ = {self.ref(v)};")
             self.lines += [f"{indent}{self.names[t]} = n{k}_;" for k, (t, _) in enumerate(changes)]
         else:
             self.lines += [f"{indent}{self.names[t]} = {self.ref(v)};" for t, v in changes]
@@ -150,7 +166,24 @@ class _Printer:
 
     def store(self, op: Value, indent: str) -> None:
         index, value = op.operands[:2]
-        self.lines.append(f"{indent}{self.place(op.attributes[0], index)} = {self.ref(value)};")
+        place = self.place(op.attributes[0], index)
+        place = place if value.lanes == 1 else f"*({self.kind(value)}*)&{place}"
+        self.lines.append(f"{indent}{place} = {self.ref(value)};")
+
+    def copy_async(self, op: Value, indent: str) -> None:
+        """Zeros are copied by reading no byte of the source."""
+        (index, at, condition), (shared, source, count) = op.operands, op.attributes
+        size = count * source.element.bytes
+        cache = "cg" if size == 16 else "ca"
+        inputs = (
+            f'"r"({self.shared_address(shared, index)}), "l"(__cvta_generic_to_global(&{self.place(source, at)}))'
+            f', "r"({self.ref(condition)} ? {size} : 0)'
+        )
+        text = f"cp.async.{cache}.shared.global [%0], [%1], {size}, %2;"
+        self.lines.append(f'{indent}asm volatile("{text}" :: {inputs} : "memory");')
+
+    def shared_address(self, buffer: Buffer, index: Value) -> str:
+        return f"(unsigned)__cvta_generic_to_shared(&{self.place(buffer, index)})"
 
     # Operations
 
@@ -183,7 +216,8 @@ class _Printer:
         raise InternalError(f"kernel {self.kernel.name}: CUDA C++ has no {op.opcode}")
 
     def load(self, op: Value) -> str:
-        return self.place(op.attributes[0], op.operands[0])
+        place = self.place(op.attributes[0], op.operands[0])
+        return place if op.lanes == 1 else f"*(const {self.kind(op)}*)&{place}"
 
     def convert(self, op: Value) -> str:
         (x,) = op.operands
@@ -254,6 +288,33 @@ class _Printer:
             return f"__{'f' if element is F32 else 'd'}sqrt_rn({text})"
         return f"{names[op.opcode]}{_f(element)}({text})"
 
+    def load_matrix(self, op: Value) -> str:
+        buffer, transposed = op.attributes
+        text = f"ldmatrix.sync.aligned.m8n8.x4{'.trans' if transposed else ''}.shared.b16 {{%0, %1, %2, %3}}, [%4];"
+        return self.vector_assembly(text, op, f'"r"({self.shared_address(buffer, op.operands[0])})', "r", "memory")
+
+    def mma(self, op: Value) -> str:
+        a, first, second, total = op.operands
+        kind = op.attributes[0]
+        shape = "m16n8k8" if kind == "tf32" else "m16n8k16"
+        text = (
+            f"mma.sync.aligned.{shape}.row.col.f32.{kind}.{kind}.f32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+        )
+        inputs = [f'"r"({self.ref(a)}.{lane})' for lane in "xyzw"]
+        inputs += [f'"r"({self.ref(word)})' for word in (first, second)]
+        inputs += [f'"f"({self.ref(total)}.{lane})' for lane in "xyzw"]
+        return self.vector_assembly(text, op, ", ".join(inputs), "f", "")
+
+    def vector_assembly(self, text: str, op: Value, inputs: str, constraint: str, clobber: str) -> str:
+        """The four lanes of the result of one PTX instruction, through a statement before the expression."""
+        name = f"a{len(self.lines)}_"
+        outputs = ", ".join(f'"={constraint}"({name}.{lane})' for lane in "xyzw")
+        end = f' : "{clobber}"' if clobber else ""
+        volatile = " volatile" if clobber else ""
+        self.lines.append(f'  {self.kind(op)} {name}; asm{volatile}("{text}" : {outputs} : {inputs}{end});')
+        return name
+
     def shuffle_xor(self, op: Value) -> str:
         return f"__shfl_xor_sync(0xffffffffu, {self.ref(op.operands[0])}, {op.attributes[0]})"
 
@@ -277,6 +338,11 @@ _SPECIAL: dict[str, Callable[[_Printer, Value], str]] = {
     "convert": _Printer.convert,
     "bitcast": _Printer.bitcast,
     "shuffle_xor": _Printer.shuffle_xor,
+    "load_matrix": _Printer.load_matrix,
+    "mma": _Printer.mma,
+    "extract": lambda printer, op: f"{printer.ref(op.operands[0])}.{'xyzw'[op.attributes[0]]}",
+    "pack": lambda printer, op: f"make_{printer.kind(op)}({', '.join(map(printer.ref, op.operands))})",
+    "splat": lambda printer, op: f"make_{printer.kind(op)}({', '.join([printer.ref(op.operands[0])] * op.lanes)})",
     "thread": lambda printer, op: f"({printer.index})threadIdx.x",
     **dict.fromkeys(("neg", "not", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "popcnt", "clz"), _Printer.unary),
 }

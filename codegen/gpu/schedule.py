@@ -38,7 +38,7 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
         missing = sorted({i.op.opcode for i in cluster.instructions})
         raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}; use target='cpu'")
     return (
-        _contraction(cluster)
+        _contraction(cluster, target)
         or lower_update(cluster, target)
         or lower_scan(cluster, target)
         or lower_reduction(cluster, target)
@@ -48,7 +48,7 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
     )
 
 
-def _contraction(cluster: Cluster) -> Lowering | None:
+def _contraction(cluster: Cluster, target: GpuTarget) -> Lowering | None:
     """The contraction core, where the cluster has one contraction, whose result is read element by element."""
     heroes = [i for i in cluster.instructions if isinstance(i.op, Dot | Convolution)]
     if len(heroes) != 1 or any(o.tensor_type.size == 0 for o in heroes[0].operands):
@@ -56,7 +56,7 @@ def _contraction(cluster: Cluster) -> Lowering | None:
     (hero,) = heroes
     if any(root.type != hero.type and root.tensor_type.size != hero.tensor_type.size for root in cluster.roots):
         return None
-    return lower_dot(cluster, hero) if isinstance(hero.op, Dot) else lower_convolution(cluster, hero)
+    return (lower_dot if isinstance(hero.op, Dot) else lower_convolution)(cluster, hero, target)
 
 
 _SINGLE: dict[type, Callable[[Cluster, GpuTarget], Lowering]] = {Sort: lower_sort, Scatter: lower_scatter}

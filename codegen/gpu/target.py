@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from onnxla.errors import DeviceError
+from onnxla.hlo.types import BF16, F16, ElementType
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class GpuTarget:
             raise DeviceError(f"no GPU architecture {wrong[0]!r}; they are named as sm_80 is")
         first, *others = sorted(set(names), key=_capability)
         return GpuTarget(first, tuple(others))
+
+    def multiplies(self, element: ElementType) -> bool:
+        """Whether every architecture has tensor cores for products of these elements, with f32 sums."""
+        return element in (F16, BF16) and _capability(self.architecture)[0] >= 80
 
     @property
     def architectures(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxla.codegen.kernels.ir import BINARY, INDEX, Block, Buffer, For, If, Kernel, KernelType, Value
 from onnxla.errors import InternalError
-from onnxla.hlo.types import PRED, ElementType, Kind
+from onnxla.hlo.types import PRED, U32, ElementType, Kind
 
 
 class KernelBuilder:
@@ -46,9 +46,9 @@ class KernelBuilder:
         self.kernel.scratch.append(buffer)
         return buffer
 
-    def shared(self, name: str, element: ElementType, size: int) -> Buffer:
+    def shared(self, name: str, element: ElementType, size: int, alignment: int = 0) -> Buffer:
         """Memory that the threads of a GPU block share."""
-        buffer = Buffer(f"{name}{len(self.kernel.scratch)}", element, size, "shared")
+        buffer = Buffer(f"{name}{len(self.kernel.scratch)}", element, size, "shared", alignment)
         self.kernel.scratch.append(buffer)
         return buffer
 
@@ -67,6 +67,30 @@ class KernelBuilder:
     def barrier(self) -> None:
         """Wait until every thread of the block is here and its writes to shared memory are seen."""
         self._effect("barrier", (), ())
+
+    def copy_async(self, shared: Buffer, index: Value, source: Buffer, at: Value, count: int, condition: Value) -> None:
+        """Start to copy `count` elements, 4, 8 or 16 bytes, from memory to shared memory; zeros where `condition` is
+        false. Both places are multiples of as many bytes. They are there after `wait_for_copies`."""
+        self._effect("copy_async", (index, at, condition), (shared, source, count))
+
+    def wait_for_copies(self) -> None:
+        """Wait until what this thread asked to be copied is there; other threads see it after a barrier."""
+        self._effect("wait_for_copies", (), ())
+
+    def load_matrix(self, shared: Buffer, index: Value, transposed: bool = False) -> Value:
+        """Four tiles of 8 rows of 16 bytes, spread over a warp as `mma` wants them (U32x4, a tile in each lane).
+
+        Thread 8 t + r says where row r of tile t starts, a multiple of 16 bytes. Thread 4 r + c gets the words c of the
+        rows r; of 16-bit elements with `transposed`, elements r of rows 2 c and 2 c + 1. The whole warp must be here.
+        """
+        value = Value("load_matrix", KernelType(U32, 4), (index,), (shared, transposed), self.level)
+        self._blocks[-1].ops.append(value)
+        return value
+
+    def mma(self, a: Value, b: tuple[Value, Value], total: Value, kind: str) -> Value:
+        """`total` (F32x4) plus a product of matrices spread over a warp, which must all be here: 16 by 16 times 16 by 8
+        of `f16` or `bf16`, 16 by 8 times 8 by 8 of `tf32`. Sums are f32. The PTX ISA draws who holds what."""
+        return self._pure("mma", total.type, (a, *b, total), (kind,))
 
     def finish(self) -> Kernel:
         if self.level:
@@ -243,6 +267,10 @@ class KernelBuilder:
         a, b, c = self._together(a, b, c)
         return self._pure("fma", a.type, (a, b, c))
 
+    def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        """a * b + c, with one rounding where the machine has such an instruction and with two elsewhere."""
+        return self.add(self.mul(a, b), c)
+
     def compare(self, direction: str, a: Value, b: Value) -> Value:
         a, b = self._together(a, b)
         if a.type != b.type:
@@ -267,8 +295,8 @@ class KernelBuilder:
     def convert(self, x: Value, element: ElementType) -> Value:
         """The value in another type.
 
-        Float to float rounds to nearest even; float to integer truncates, and is undefined outside the
-        range; integer to integer wraps; to pred is `x != 0`.
+        Float to float rounds to nearest even; float to integer truncates, NaN is 0 and what is outside the range the
+        nearest limit; integer to integer wraps; to pred is `x != 0`.
         """
         if x.element is element:
             return x

@@ -3,8 +3,8 @@
 A kernel is one native function that runs once for each of its tasks. It is in SSA form with
 structured control flow: a `For` carries values, an `If` yields values, and nothing else branches.
 Both targets print it: LLVM IR (`codegen/cpu/emit_llvm.py`) and CUDA C++ (`codegen/gpu/emit_cuda.py`).
-On a GPU a task is a block of `threads` threads, which the operations `thread`, `shuffle_xor` and
-`barrier` and memory with the role `shared` speak of; on a CPU a task is one thread.
+On a GPU a task is a block of `threads` threads, which the operations `thread`, `shuffle_xor`, `barrier`,
+`load_matrix`, `mma` and `copy_async` and memory with the role `shared` speak of; on a CPU a task is one thread.
 
 Types are HLO's element types. Arithmetic exists for pred, s8..s64, u8..u64, f32 and f64 and for
 INDEX, which counts elements; the narrow floats and integers are only loaded, stored and converted.
@@ -180,7 +180,7 @@ def walk(block: Block) -> Iterator[Value]:
             yield from walk(inner)
 
 
-EFFECTS = frozenset({"store", "barrier", "prefetch"})
+EFFECTS = frozenset({"store", "barrier", "prefetch", "copy_async", "wait_for_copies"})
 """Opcodes without a result."""
 
 UNARY = frozenset({"neg", "abs", "sqrt", "floor", "ceil", "trunc", "rint", "not", "popcnt", "clz"})

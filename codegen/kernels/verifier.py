@@ -85,5 +85,15 @@ class _Verifier:
             self.require(a.type == b.type == op.type, op, "operands of other types")
         elif op.opcode == "any":
             self.require(op.operands[0].element is PRED and op.type.lanes == 1, op, "no truth values")
+        elif op.opcode == "copy_async":
+            shared, source, count = op.attributes
+            self.require({shared, source} <= self.buffers, op, "no buffers of this kernel")
+            self.require(shared.role == "shared" and shared.element is source.element, op, "buffers that do not fit")
+            self.require(count * source.element.bytes in (4, 8, 16), op, "a size that is not copied")
+        elif op.opcode == "load_matrix":
+            self.require(op.attributes[0] in self.buffers and op.attributes[0].role == "shared", op, "a bad buffer")
+        elif op.opcode == "mma":
+            lanes = [o.lanes for o in op.operands]
+            self.require(lanes == [4, 1, 1, 4] and op.type == op.operands[3].type, op, "bad tiles")
         elif op.opcode == "bitcast":
             self.require(op.operands[0].element.bits == op.element.bits, op, "other widths")

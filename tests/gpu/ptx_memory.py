@@ -19,13 +19,39 @@ _NOBODY, _MANY = -1, -2
 class Reports(Counter[tuple[str, str]]):
     """How often each fault occurred, by kind and instruction."""
 
+    def take(self, other: "Reports") -> None:
+        """Count what another run reported as well."""
+        self.update(other)
+        self.conflicts.update(other.conflicts)
+
     def note(self, fault: str, text: str, where: Array) -> None:
         if where.any():
             self[fault, text] += int(where.sum())
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.conflicts: Counter[str] = Counter()
+        """Rounds lost to bank conflicts of shared memory, by instruction: slow, but no fault."""
+
     @property
     def kinds(self) -> set[str]:
         return {kind for kind, _ in self}
+
+
+def bank_conflicts(offset: Array, warp: Array, lane: Array, size: int) -> int:
+    """How many extra rounds an access to shared memory takes: the 32 banks are 4 bytes wide and give one word a round.
+
+    Accesses of 8 and 16 bytes are made by half and quarter warps at a time.
+    """
+    words = max(size // 4, 1)
+    turn = warp.astype(np.int64) * words + lane // (32 // words)
+    word = (offset[:, None] // 4 + np.arange(words)).ravel()
+    turns = np.repeat(turn, words)
+    distinct = np.unique(np.stack([turns, word]), axis=1)
+    _, which = np.unique(distinct[0], return_inverse=True)
+    counts = np.zeros((which.max(initial=0) + 1, 32), np.int64)
+    np.add.at(counts, (which, distinct[1] % 32), 1)
+    return int((counts.max(axis=1) - 1).clip(0).sum())
 
 
 class RaceLog:

@@ -3,7 +3,8 @@
 Threads that stand at the same instruction run together, those furthest behind first, so branches meet again as early
 as they can. Results are those of the hardware up to the rounding of `fma.f32` in rare double-rounding cases. What the
 hardware leaves undefined is reported: what `tests/gpu/ptx_memory.py` lists, barriers that not all threads of a block
-reach, shuffles from threads that are elsewhere, and shared memory that is read before anyone wrote it.
+reach, shuffles from threads that are elsewhere, and shared memory that is read before anyone wrote it. Asynchronous
+copies arrive when they are waited for and not before, but are taken to write from the moment they are asked for.
 """
 
 import heapq
@@ -12,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tests.gpu.ptx_memory import Array, GlobalMemory, RaceLog, Reports
+from tests.gpu.ptx_matrix import multiply, spread_tile
+from tests.gpu.ptx_memory import Array, GlobalMemory, RaceLog, Reports, bank_conflicts
 from tests.gpu.ptx_operations import DTYPES, operation
 from tests.gpu.ptx_text import PtxInstruction, PtxKernel, UnsupportedPtx
 
@@ -20,6 +22,10 @@ WAVE = 1 << 15
 """Most threads that run at a time."""
 
 _MEMORY = re.compile(r"(ld|st)\.(global|shared|local)(?:\.v([24]))?\.([subf](?:8|16|32|64))")
+_MMA = re.compile(
+    r"mma\.sync\.aligned\.(?:m16n8k16\.row\.col\.f32\.(f16|bf16)\.\1\.f32|m16n8k8\.row\.col\.f32\.(tf32)\.\2\.f32)"
+)
+_COPY = re.compile(r"cp\.async\.(?:ca|cg)\.shared\.global")
 Read = Callable[["_Wave", Array], Array]
 Run = Callable[["_Wave", Array], None]
 
@@ -78,6 +84,10 @@ class _Wave:
         self.shared = np.zeros(max(blocks * kernel.shared_bytes, 1), np.uint8)
         self.initialised = np.zeros(self.shared.size, bool)
         self.shared_log = RaceLog(self.shared.size, threads)
+        self.under_way = np.zeros(self.shared.size, bool)
+        """Bytes that asynchronous copies will write."""
+        self.copies: list[tuple[Array, Array, Array]] = []
+        """Threads, places in shared memory, and the bytes that come there."""
         self.local = np.zeros(max(self.count * kernel.local_bytes, 1), np.uint8)
         self.epoch = np.zeros(self.count, np.int32)
         """Barriers that each thread has passed."""
@@ -169,6 +179,10 @@ class _Wave:
         outside = (address < 0) | (address + size > self.kernel.shared_bytes)
         self.reports.note("out-of-bounds shared access", text, outside)
         offset = self.block[who] * self.kernel.shared_bytes + np.where(outside, 0, address)
+        lost = bank_conflicts(offset, who // 32, self.lane[who], size)
+        if lost:
+            self.reports.conflicts[text] += lost
+        self.reports.note("shared access to a copy that is under way", text, self.under_way[offset])
         if writes:
             for k in range(size):
                 self.initialised[offset + k] = True
@@ -186,6 +200,31 @@ class _Wave:
             race = log.access(offset + k, self.thread[who], self.epoch[who], writes)
             self.reports.note(f"{space} race", text, race)
 
+    def wait(self, who: Array) -> None:
+        """Let the copies arrive that these threads asked for."""
+        waiting = np.zeros(self.count, bool)
+        waiting[who] = True
+        copies, self.copies = self.copies, []
+        for threads, offset, data in copies:
+            done = waiting[threads]
+            for k in range(data.shape[1]):
+                at = offset[done] + k
+                self.shared[at] = data[done, k]
+                self.initialised[at], self.under_way[at] = True, False
+            size = data.shape[1]
+            text = "cp.async.wait_all"
+            self.note_races(self.shared_log, offset[done], threads[done], size, True, text, "shared")
+            if not done.all():
+                self.copies.append((threads[~done], offset[~done], data[~done]))
+
+    def warps(self, who: Array, text: str) -> Array:
+        """The threads of the warps in `who`, a row a warp; a warp that is not whole is reported."""
+        numbers = np.unique(who // 32)
+        whole = numbers[:, None] * 32 + np.arange(32)
+        here = np.isin(whole, who)
+        self.reports.note("matrix instruction without some threads of a warp", text, ~here)
+        return whole
+
 
 # Instructions
 
@@ -202,6 +241,14 @@ def _compile(kernel: PtxKernel, parameters: dict[str, int], instruction: PtxInst
         opcode = "mov.u64"  # global and local addresses are never mixed in one pointer
     if match := _MEMORY.fullmatch(opcode):
         return _memory(kernel, operands, text, *match.groups())
+    if opcode == "cp.async.wait_all":
+        return lambda wave, who: wave.wait(who)
+    if _COPY.fullmatch(opcode):
+        return _copy(kernel, operands, text)
+    if match := re.fullmatch(r"ldmatrix\.sync\.aligned\.m8n8\.x4(\.trans)?\.shared\.b16", opcode):
+        return _load_matrix(kernel, operands, text, match[1] is not None)
+    if match := _MMA.fullmatch(opcode):
+        return _mma(kernel, operands, text, match[1] or match[2])
     if opcode == "shfl.sync.bfly.b32":
         return _butterfly(kernel, operands, text)
     op = operation(opcode)
@@ -306,5 +353,61 @@ def _butterfly(kernel: PtxKernel, operands: Sequence[str], text: str) -> Run:
         every[who] = value(wave, who)
         write(wave, who, every[np.minimum(other, wave.count - 1)])
         write_present(wave, who, np.ones(len(who), bool))
+
+    return run
+
+
+def _copy(kernel: PtxKernel, operands: Sequence[str], text: str) -> Run:
+    """cp.async: bytes on their way from global to shared memory; zeros beyond the given size."""
+    target, source, size = _address(kernel, operands[0]), _address(kernel, operands[1]), int(operands[2])
+    given = _reader(kernel, operands[3], np.dtype("u4"))
+
+    def run(wave: _Wave, who: Array) -> None:
+        read = given(wave, who).astype(np.int64)
+        wave.reports.note("a copy of a part", text, (read != 0) & (read != size))
+        data = np.zeros((len(who), size), np.uint8)
+        some = read == size
+        address = source(wave, who)
+        if some.any():
+            memory, start = wave.place("global", address[some], who[some], size, False, text)
+            data[some] = memory[start[:, None] + np.arange(size)]
+        _, offset = wave.place("shared", target(wave, who), who, size, True, text)
+        for k in range(size):
+            wave.under_way[offset + k] = True
+        wave.copies.append((who, offset, data))
+
+    return run
+
+
+def _load_matrix(kernel: PtxKernel, operands: Sequence[str], text: str, transposed: bool) -> Run:
+    writes = [_writer(kernel, n.strip()) for n in operands[0].strip("{}").split(",")]
+    address = _address(kernel, operands[1])
+
+    def run(wave: _Wave, who: Array) -> None:
+        whole = wave.warps(who, text)
+        memory, offset = wave.place("shared", address(wave, who), who, 16, False, text)
+        # a row goes to four threads: someone else reads it too
+        wave.note_races(wave.shared_log, offset, who ^ 1, 16, False, text, "shared")
+        rows = np.zeros((wave.count, 8), "u2")
+        rows[who] = memory[offset[:, None] + np.arange(16)].view("u2")
+        for t, write in enumerate(writes):
+            write(wave, whole.ravel(), spread_tile(rows[whole[:, 8 * t : 8 * t + 8]], transposed).ravel())
+
+    return run
+
+
+def _mma(kernel: PtxKernel, operands: Sequence[str], text: str, kind: str) -> Run:
+    groups = [[n.strip() for n in o.strip("{}").split(",")] for o in operands]
+    writes = [_writer(kernel, n) for n in groups[0]]
+    words = [[_reader(kernel, n, np.dtype("u4")) for n in group] for group in groups[1:3]]
+    totals = [_reader(kernel, n, np.dtype("f4")) for n in groups[3]]
+
+    def run(wave: _Wave, who: Array) -> None:
+        whole = wave.warps(who, text)
+        every = whole.ravel()
+        a, b = ([read(wave, every).reshape(whole.shape) for read in group] for group in words)
+        results = multiply(kind, a, b, [read(wave, every).reshape(whole.shape) for read in totals])
+        for write, value in zip(writes, results, strict=True):
+            write(wave, every, value.ravel())
 
     return run

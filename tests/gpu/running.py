@@ -76,7 +76,7 @@ def run_lowering(
     for call in lowering.calls:
         kernel = compiled(mutate(emit_cuda(call.kernel, "kernel")))
         places = [address(a) for a in call.arguments]
-        reports.update(simulate(kernel, memory, call.kernel.tasks, call.kernel.threads, places))
+        reports.take(simulate(kernel, memory, call.kernel.tasks, call.kernel.threads, places))
     return [
         memory.read(place, t.bytes).view(t.element.dtype).reshape(t.shape)
         for place, t in zip(results, leaves, strict=True)
