@@ -194,6 +194,13 @@ class NodeView:
         numbers: tuple[Int, ...] = self._read(name, "list", lambda value: tuple(value.i), default)
         return numbers
 
+    def strings(self, name: str, default: tuple[str, ...] = _REQUIRED) -> tuple[str, ...]:
+        def texts(value: Any) -> tuple[str, ...]:
+            return tuple(s.decode(errors="replace") for s in value.s)
+
+        found: tuple[str, ...] = self._read(name, "list", texts, default)
+        return found
+
     def floats(self, name: str, default: tuple[Float, ...] = _REQUIRED) -> tuple[Float, ...]:
         numbers: tuple[Float, ...] = self._read(name, "list", lambda value: tuple(value.f), default)
         return numbers

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from onnxla.hlo.builder import Builder
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 RuleResult: TypeAlias = "Value | Sequence[Value | None] | None"
 """One output, or all of them in order; None stands for an output that nobody reads, or for none at all."""
 Rule: TypeAlias = "Callable[[NodeView, Builder], RuleResult]"
+AnyRule = TypeVar("AnyRule", bound=Callable[..., object])
+"""A rule with its own type of result, which decorating keeps."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,18 @@ class RuleEntry:
 _RULES: dict[str, RuleEntry] = {}
 
 
-def tf_op(*names: str, outputs: Sequence[str] = ()) -> Callable[[Rule], Rule]:
+def tf_op(*names: str, outputs: Sequence[str] = ()) -> Callable[[AnyRule], AnyRule]:
     """Register a function as the import rule of operations.
 
     `outputs` names the output arguments of operations that have several, each one tensor: functions refer to outputs
     by them. Raises TypeError for an operation that has a rule already.
     """
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: AnyRule) -> AnyRule:
         for name in names:
             if name in _RULES:
                 raise TypeError(f"two import rules for {name}")
-            _RULES[name] = RuleEntry(name, rule, tuple(outputs))
+            _RULES[name] = RuleEntry(name, cast("Rule", rule), tuple(outputs))
         return rule
 
     return register

@@ -60,8 +60,12 @@ def relu6(node: NodeView, b: Builder) -> Instruction:
 
 @tf_op("LeakyRelu")
 def leaky_relu(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return b.select(_positive(b, x), x, scaled(b, x, node.float("alpha", 0.2)))
+    return leaky(b, node.input(0), node.float("alpha", 0.2))
+
+
+def leaky(b: Builder, x: Instruction, alpha: float) -> Instruction:
+    """`x` where it is positive, else `alpha` times it."""
+    return b.select(_positive(b, x), x, scaled(b, x, alpha))
 
 
 @tf_op("Elu")

@@ -138,3 +138,34 @@ def _let_the_data_say_how_often(g: Any) -> None:
     cast = function.node_def.add(name="cast", op="Cast", input=["sum:output:0"])
     cast.attr["DstT"].type = 3
     less.input[1] = "cast:y:0"
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel"),
+    [("_FusedConv2D", (3, 3, 2, 4)), ("_FusedDepthwiseConv2dNative", (3, 3, 2, 2)), ("_FusedMatMul", (2, 4))],
+)
+def test_fused_operations_are_what_they_are_made_of(op: str, kernel: tuple[int, ...]) -> None:
+    """With a bias and a leaky relu, against the operations one after another."""
+    plain = {"_FusedConv2D": "Conv2D", "_FusedDepthwiseConv2dNative": "DepthwiseConv2dNative", "_FusedMatMul": "MatMul"}
+    inputs = ["x", "w", "bias"]
+    placeholders = [(name, "Placeholder", []) for name in inputs]
+    one = graph(*placeholders, ("y", op, inputs))
+    several = graph(
+        *placeholders, ("p", plain[op], ["x", "w"]), ("q", "BiasAdd", ["p", "bias"]), ("y", "LeakyRelu", ["q"])
+    )
+    fused = next(n for n in one.node if n.name == "y")
+    fused.attr["fused_ops"].list.s.extend([b"BiasAdd", b"LeakyRelu"])
+    fused.attr["leakyrelu_alpha"].f = 0.3
+    next(n for n in several.node if n.name == "y").attr["alpha"].f = 0.3
+    for node in (fused, next(n for n in several.node if n.name == "p")):
+        node.attr["padding"].s = b"SAME"
+        node.attr["strides"].list.i.extend([1, 1, 1, 1])
+    rng = np.random.default_rng(0)
+    image = (5, 2) if op == "_FusedMatMul" else (1, 5, 6, 2)
+    arrays = [rng.normal(size=s).astype(np.float32) for s in (image, kernel, (4,))]
+    shapes = {name: a.shape for name, a in zip(inputs, arrays, strict=True)}
+    results = [
+        import_tensorflow(g, inputs=inputs, outputs=["y"], shapes=shapes).module.entry.evaluate(*arrays)[0]
+        for g in (one, several)
+    ]
+    np.testing.assert_allclose(*results, rtol=1e-6)
