@@ -19,6 +19,8 @@ ONNX's own backend tests through onnxla, and through onnxruntime's CPU provider 
 tolerance. *reject*: an error says why the model cannot be compiled. *fail*: anything else. Tests that draw at random
 are judged by shape, type and distribution. Inputs that decide shapes (the shape of Reshape, the k of TopK) arrive when
 the test runs, and are compiled for then.
+
+Thousands of [random models](random-models.md) are checked as well.
 """
 
 
