@@ -87,6 +87,10 @@ class KernelBuilder:
         self._blocks[-1].ops.append(value)
         return value
 
+    def round_to_tf32(self, x: Value) -> Value:
+        """The bits of an f32 (U32) rounded to the 10 bits of mantissa that `mma` of `tf32` reads, ties away from zero."""
+        return self._pure("round_to_tf32", x.type, (x,))
+
     def mma(self, a: Value, b: tuple[Value, Value], total: Value, kind: str) -> Value:
         """`total` (F32x4) plus a product of matrices spread over a warp, which must all be here: 16 by 16 times 16 by 8
         of `f16` or `bf16`, 16 by 8 times 8 by 8 of `tf32`. Sums are f32. The PTX ISA draws who holds what."""

@@ -223,6 +223,6 @@ class _Depthwise:
                 for pixel, tap in pairs:
                     k = pixel * tile.vectors + j
                     if self.compute.is_float:
-                        sums[k] = b.fma(value, weights[tap], sums[k])
+                        sums[k] = b.multiply_add(value, weights[tap], sums[k])
                     else:
                         sums[k] = b.add(b.mul(value, weights[tap]), sums[k])

@@ -228,6 +228,4 @@ class RegisterTile:
     def _multiply_add(self, x: Value, y: Value, total: Value) -> Value:
         if self.problem.group > 1:
             return self.b.dot_accumulate(total, x, y, self.problem.group)
-        if self.compute.is_float:
-            return self.b.fma(x, y, total)
-        return self.b.add(self.b.mul(x, y), total)
+        return self.b.multiply_add(x, y, total)

@@ -192,7 +192,7 @@ class _Winograd:
             elif abs(c) == 1:
                 total = b.add(total, v) if c == 1 else b.sub(total, v)
             else:
-                total = b.fma(v, b.const(c, F32), total)
+                total = b.multiply_add(v, b.const(c, F32), total)
         assert total is not None
         return total
 

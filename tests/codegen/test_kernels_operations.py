@@ -8,7 +8,8 @@ from onnxla.errors import UnsupportedOpError
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Module
 from onnxla.hlo.types import C64, TensorType
-from tests.codegen.kernel_runner import problems
+from onnxla.runtime.elf import read_object
+from tests.codegen.kernel_runner import problems, together
 from tests.hlo.case import Case
 from tests.hlo.op_cases import CASES
 
@@ -52,3 +53,12 @@ def test_code_for_the_oldest_cpus_computes_the_same(opcode: str) -> None:
     cases = [c for c in cases_of(opcode)[::3] if all(a.dtype != np.float16 for a in c.arguments)]
     found = problems(cases, "x86-64", opcode in SUMS)
     assert not found, f"{len(found)} problems\n" + "\n".join(found[:40])
+
+
+@pytest.mark.parametrize("opcode", ["dot", "convolution", "exponential", "erf", "tanh", "logistic"])
+def test_code_for_the_oldest_cpus_calls_no_multiply_add(opcode: str) -> None:
+    """libm's takes a hundred times as long as two instructions."""
+    case = next(c for c in cases_of(opcode) if c.arguments[0].dtype == np.float32)
+    model = onnxla.compile(together([case]), options={"target_cpu": "x86-64", "cache_dir": None})
+    symbols = [s.name for data in model.programs[0].objects for s in read_object(data).symbols if s.section is None]
+    assert not [name for name in symbols if "fma" in name]

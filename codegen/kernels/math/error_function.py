@@ -30,7 +30,7 @@ def erf(b: KernelBuilder, x: Value) -> Value:
     size = b.unary("abs", x)
     square = b.mul(size, size)
     single = x.element is F32
-    small = b.fma(polynomial(b, square, _SMALL_F32 if single else _SMALL_F64), size, size)
+    small = b.multiply_add(polynomial(b, square, _SMALL_F32 if single else _SMALL_F64), size, size)
     one = number(b, 1.0, x)
     if single:
         inside = b.min(number(b, 3.95, x), size)

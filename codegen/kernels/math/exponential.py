@@ -57,8 +57,8 @@ def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     single = x.element is F32
     whole, n = nearest_integer(b, x, LOG2_E)
     first, second = (LN2_HIGH_F32, LN2_LOW_F32) if single else (LN2_HIGH, LN2_LOW)
-    r = b.fma(whole, number(b, -first, x), x)
-    r = b.fma(whole, number(b, -second, x), r)
+    r = b.multiply_add(whole, number(b, -first, x), x)
+    r = b.multiply_add(whole, number(b, -second, x), r)
     if single:
         c = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
     else:
@@ -70,7 +70,7 @@ def _exponential(b: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """m and n with e**x = m * 2**n and m near 1."""
     r, tail, n = _reduced(b, x)
     one = number(b, 1.0, x)
-    return b.fma(b.fma(tail, r, one), r, one), n
+    return b.multiply_add(b.multiply_add(tail, r, one), r, one), n
 
 
 def exponential_minus_one(b: KernelBuilder, x: Value, halvings: int = 0) -> Value:
@@ -118,17 +118,17 @@ def _logarithm(b: KernelBuilder, x: Value) -> Value:
         c += [-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1]
         square = b.mul(f, f)
         y = b.mul(b.mul(polynomial(b, f, c), f), square)
-        y = b.fma(e, number(b, LN2_LOW_F32, x), y)
-        y = b.fma(square, number(b, -0.5, x), y)
-        return b.fma(e, number(b, LN2_HIGH_F32, x), b.add(f, y))
+        y = b.multiply_add(e, number(b, LN2_LOW_F32, x), y)
+        y = b.multiply_add(square, number(b, -0.5, x), y)
+        return b.multiply_add(e, number(b, LN2_HIGH_F32, x), b.add(f, y))
     c = [1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01]
     c += [2.857142874366239149e-01, 3.999999999940941908e-01, 6.666666666666735130e-01]
     s = b.div(f, b.add(f, number(b, 2.0, x)))
     square = b.mul(s, s)
     r = b.mul(polynomial(b, square, c), square)
     half = b.mul(b.mul(f, f), number(b, 0.5, x))
-    inner = b.fma(s, b.add(half, r), b.mul(e, number(b, LN2_LOW, x)))
-    return b.fma(e, number(b, LN2_HIGH, x), b.sub(f, b.sub(half, inner)))
+    inner = b.multiply_add(s, b.add(half, r), b.mul(e, number(b, LN2_LOW, x)))
+    return b.multiply_add(e, number(b, LN2_HIGH, x), b.sub(f, b.sub(half, inner)))
 
 
 def log_plus_one(b: KernelBuilder, x: Value) -> Value:

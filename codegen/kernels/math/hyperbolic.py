@@ -28,7 +28,7 @@ def tanh(b: KernelBuilder, x: Value) -> Value:
     large = b.div(b.sub(one, e), b.add(one, e))
     square = b.mul(x, x)
     c = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1]
-    small = b.fma(b.mul(polynomial(b, square, c), square), size, size)
+    small = b.multiply_add(b.mul(polynomial(b, square, c), square), size, size)
     # NaN takes the small side, where it stays NaN
     return copy_sign(b, b.select(b.compare("GE", size, number(b, 0.625, x)), large, small), x)
 
@@ -37,7 +37,7 @@ def sinh(b: KernelBuilder, x: Value) -> Value:
     """The hyperbolic sine within 3 ulp: t + t / (2 t + 1) with t = (e**|x| - 1) / 2."""
     t = exponential_minus_one(b, b.unary("abs", x), halvings=1)
     kept = b.min(number(b, 2.0**100, x), t)
-    rest = b.div(kept, b.fma(kept, number(b, 2.0, x), number(b, 1.0, x)))
+    rest = b.div(kept, b.multiply_add(kept, number(b, 2.0, x), number(b, 1.0, x)))
     return copy_sign(b, b.add(t, rest), x)
 
 
@@ -65,7 +65,7 @@ def acosh(b: KernelBuilder, x: Value) -> Value:
     """The inverse of cosh within 3 ulp; NaN below 1."""
     limit = number(b, 2.0**28, x)
     t = b.sub(b.min(limit, x), number(b, 1.0, x))
-    y = log_plus_one(b, b.add(t, b.unary("sqrt", b.fma(t, t, b.add(t, t)))))
+    y = log_plus_one(b, b.add(t, b.unary("sqrt", b.multiply_add(t, t, b.add(t, t)))))
     large = b.add(logarithm(b, x), number(b, _LN2, x))
     y = b.select(b.compare("GE", x, limit), large, y)
     return b.select(b.compare("GE", x, number(b, 1.0, x)), y, number(b, math.nan, x))

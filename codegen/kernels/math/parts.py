@@ -26,10 +26,10 @@ def number(b: KernelBuilder, value: float, like: Value) -> Value:
 
 
 def polynomial(b: KernelBuilder, x: Value, coefficients: Sequence[float]) -> Value:
-    """Horner's scheme with one rounding a step; the highest power comes first."""
+    """Horner's scheme, one rounding a step where the machine can; the highest power comes first."""
     total = b.const(coefficients[0], x.element, x.lanes)
     for c in coefficients[1:]:
-        total = b.fma(total, x, b.const(c, x.element))
+        total = b.multiply_add(total, x, b.const(c, x.element))
     return total
 
 
@@ -69,7 +69,7 @@ def nearest_integer(b: KernelBuilder, x: Value, factor: float) -> tuple[Value, V
     """
     integer, mantissa, _ = integer_of(x.element)
     shifter = number(b, 1.5 * 2.0**mantissa, x)
-    shifted = b.fma(x, number(b, factor, x), shifter)
+    shifted = b.multiply_add(x, number(b, factor, x), shifter)
     return b.sub(shifted, shifter), b.sub(b.bitcast(shifted, integer), b.bitcast(shifter, integer))
 
 

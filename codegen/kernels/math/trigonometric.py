@@ -93,9 +93,9 @@ def _sine_and_cosine(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     if single:
         r = b.convert(high, F32)
         square = b.mul(r, r)
-        sin = b.fma(b.mul(polynomial(b, square, _SINE_F32), square), r, r)
-        half = b.fma(square, b.const(-0.5, F32), b.const(1.0, F32))
-        cos = b.fma(polynomial(b, square, _COSINE_F32), b.mul(square, square), half)
+        sin = b.multiply_add(b.mul(polynomial(b, square, _SINE_F32), square), r, r)
+        half = b.multiply_add(square, b.const(-0.5, F32), b.const(1.0, F32))
+        cos = b.multiply_add(polynomial(b, square, _COSINE_F32), b.mul(square, square), half)
         return sin, cos, quadrant
     square = b.mul(high, high)
     half = b.mul(square, b.const(0.5, F64))
