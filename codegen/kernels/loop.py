@@ -31,6 +31,10 @@ GRAIN = 32768
 MOST_TASKS = 64
 MOST_PIECES = 16
 """Of a row, that get a loop each."""
+SHORTEST_PIECE = 4
+"""Elements, on the average, from which vectors in part do arithmetic no slower than choosing would."""
+FEWEST_ROWS = 4
+"""From which rows are enough to be shared out."""
 
 
 def lower_loop(cluster: Cluster, target: Target) -> Lowering:
@@ -148,9 +152,11 @@ def _emit(cluster: Cluster, target: Target, survey: Survey) -> tuple[Kernel, lis
     sizes = survey.merged
     total = math.prod(sizes)
     inner = sizes[-1]
-    pieces = _pieces(cluster, survey.shape, inner)
-    if len(pieces) > 1 and len(sizes) > 1 and (inner >= lanes or len(cluster.instructions) == 1):
-        return _emit_nest(cluster, survey.shape, sizes, lanes, survey.operations * total / min(lanes, inner), pieces)
+    joined = _joined(cluster, survey)
+    if joined is not None:
+        sizes, pieces = joined
+        work = survey.operations * total / min(lanes, sizes[-1])
+        return _emit_nest(cluster, survey.shape, sizes, lanes, work, pieces)
     # a row in one part-filled vector, or a vector over several rows, which costs about 20 operations more an element
     if len(sizes) > 1 and total >= lanes > inner and inner * (survey.operations + 20) < lanes * (survey.operations + 3):
         sizes, inner = (total,), total
@@ -162,16 +168,24 @@ def _emit(cluster: Cluster, target: Target, survey: Survey) -> tuple[Kernel, lis
     return _emit_nest(cluster, survey.shape, sizes, lanes, work, sizes[-1:])
 
 
-def _pieces(cluster: Cluster, domain: Shape, row: int) -> list[int]:
-    """Sizes of the parts of a row, where what is joined end to end along it makes a row: each has one source, and no
-    element needs to ask for its own."""
+def _joined(cluster: Cluster, survey: Survey) -> tuple[Shape, list[int]] | None:
+    """Loop sizes and the pieces of a row, where a row is what is joined end to end: each piece has one source, and no
+    element needs to ask for its own. None where there is no such row."""
     for instruction in cluster.instructions:
         op = instruction.op
-        if isinstance(op, Concatenate) and instruction.shape == domain:
-            inside = math.prod(domain[op.dimension + 1 :])
-            if inside * domain[op.dimension] == row and len(instruction.operands) <= MOST_PIECES:
-                return [o.shape[op.dimension] * inside for o in instruction.operands if o.tensor_type.size]
-    return [row]
+        if (
+            isinstance(op, Concatenate)
+            and instruction.shape == survey.shape
+            and len(instruction.operands) <= MOST_PIECES
+        ):
+            inside = math.prod(survey.shape[op.dimension + 1 :])
+            row, rows = inside * survey.shape[op.dimension], math.prod(survey.shape[: op.dimension])
+            pieces = [o.shape[op.dimension] * inside for o in instruction.operands if o.tensor_type.size]
+            if len(cluster.instructions) == 1 and rows >= FEWEST_ROWS:
+                return (rows, row), pieces
+            if row == survey.merged[-1] and rows > 1 and row >= SHORTEST_PIECE * len(pieces):
+                return survey.merged, pieces
+    return None
 
 
 def _store(cluster: Cluster, frame: Frame, position: Expr, domain: Shape) -> None:

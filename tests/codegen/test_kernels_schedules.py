@@ -162,6 +162,8 @@ def movement_cases() -> Iterator[Case]:
         yield Case(f"concatenate {element}", lambda b, p: b.concatenate([p, p, p], 2), (x,))
         columns = [random(element, (37, 70, n), n) for n in (1, 1, 3, 20, 1)]
         yield Case(f"concatenate pieces {element}", lambda b, *p: b.concatenate(p, 2), tuple(columns))
+        blocks = [random(element, (5, n, 2), n) for n in (9, 1, 20)]
+        yield Case(f"concatenate blocks {element}", lambda b, *p: b.concatenate(p, 1), tuple(blocks))
         thin = lambda b, p: b.add(b.slice(p, (0, 0, 1), (37, 70, 4)), b.slice(p, (0, 0, 2), (37, 70, 5)))  # noqa: E731
         yield Case(f"thin rows {element}", thin, (x,))
         padded = lambda b, p: b.pad(p, b.constant(1, p.tensor_type.element), (1, -2, 0), (0, 3, 2), (0, 1, 2))  # noqa: E731
