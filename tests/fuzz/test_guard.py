@@ -1,16 +1,19 @@
 """The guards themselves: what they are for must crash, or be seen."""
 
+import random
 import subprocess
 import sys
 
 import pytest
 
 from tests.fuzz.generator import generate
+from tests.fuzz.graph import Graph, Value, onnx_type
 from tests.fuzz.guard import Overrun, guard_pages, run_guarded
-from tests.fuzz.witnesses import compiled
+from tests.fuzz.witnesses import compiled, interpreted
 
 _TOUCH = """
 import ctypes
+from tests.fuzz.graph import Graph, Value, onnx_type
 from tests.fuzz.guard import guarded
 memory = guarded(100)
 ctypes.memset(memory.ctypes.data + {offset}, 0, 1)
@@ -37,3 +40,16 @@ def test_guarded_results_are_those_of_the_plain_run() -> None:
     case = generate(3)
     for plain, guarded in zip(compiled(case), run_guarded(case), strict=True):
         assert plain.tobytes() == guarded.tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 9, 17, 33])
+def test_narrowed_tails_end_where_their_tensors_end(size: int) -> None:
+    """One element for the last vector: LLVM once stored it at the width it came from."""
+    graph = Graph(random.Random(0))
+    for source in ("int64", "int32", "float32"):
+        x = graph.leaf(source, (size,), constant=False)
+        for target in ("int32", "int16", "int8", "float16", "bfloat16"):
+            graph.node("Cast", [x], Value("", target, x.shape), to=onnx_type(target))
+    case = graph.case("tails")
+    for result, expected in zip(run_guarded(case), interpreted(case), strict=True):
+        assert result.tobytes() == expected.tobytes()
