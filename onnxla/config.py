@@ -15,6 +15,10 @@ from onnxla.errors import InputError
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
+PRECISIONS = ("default", "highest", "fp32", "tf32", "bf16", "fp16")
+GPU_PRECISIONS = ("tf32", "bf16", "fp16")
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in _TRUE + _FALSE:
         raise ValueError(f"{text!r} is neither true nor false")
@@ -73,7 +77,11 @@ class CompileOptions(_Settings):
 
     fast_math: bool = _knob(False, _boolean, "Allow rewrites that change values beyond rounding.", "ONNXLA_FAST_MATH")
     precision: str = _knob(
-        "default", str, "`highest` forbids algorithms that trade error for speed, such as Winograd.", "ONNXLA_PRECISION"
+        "default",
+        str,
+        "`highest` forbids algorithms that trade error for speed, such as Winograd. For `target='gpu'`, `fp16`, `bf16` "
+        "and `tf32` round the factors of products of f32 numbers, not their sums; `fp32` rounds nothing, as by default.",
+        "ONNXLA_PRECISION",
     )
     opt_level: int = _knob(2, int, "LLVM's optimization level for kernels, 0 to 3.", "ONNXLA_OPT_LEVEL")
     target_cpu: str = _knob(
@@ -110,8 +118,8 @@ class CompileOptions(_Settings):
     )
 
     def __post_init__(self) -> None:
-        if self.precision not in ("default", "highest"):
-            raise InputError(f"precision={self.precision!r}: choose 'default' or 'highest'")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision={self.precision!r}: choose one of {', '.join(map(repr, PRECISIONS))}")
         if self.opt_level not in (0, 1, 2, 3):
             raise InputError(f"opt_level={self.opt_level!r}: choose 0, 1, 2 or 3")
 

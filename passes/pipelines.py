@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError, InternalError
 from onnxla.hlo.module import Module
+from onnxla.hlo.types import BF16, F16
 from onnxla.passes.common_subexpressions import MergeCommonSubexpressions
 from onnxla.passes.complex_numbers import SplitComplexNumbers
 from onnxla.passes.constant_folding import FoldConstants
@@ -14,6 +15,7 @@ from onnxla.passes.fusion import FuseInstructions
 from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
 from onnxla.passes.layout_assignment import AssignLayouts
+from onnxla.passes.lower_contractions import LowerContractions
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
@@ -24,6 +26,7 @@ from onnxla.passes.widen_half import WidenHalf
 CONSTRAINTS = (
     ("inline-calls", "simplify", "rules do not look into calls"),
     ("integer-contractions", "fold-constants", "folding would turn quantised weights into floats"),
+    ("integer-contractions", "lower-contractions", "quantised weights are no factors to round"),
     ("simplify", "assign-layouts", "padding and scales belong into convolutions in the model's own order"),
     ("assign-layouts", "fuse-instructions", "fusions are closed to every other pass"),
     ("merge-common-subexpressions", "fuse-instructions", "equal values in different kernels would be computed twice"),
@@ -35,7 +38,7 @@ def check_order(passes: Sequence[Pass]) -> None:
     """Raise InternalError unless the passes keep the constraints and fusion is last."""
     names = [p.name for p in passes]
     for earlier, later, reason in CONSTRAINTS:
-        if earlier not in names[: names.index(later)]:
+        if later in names and earlier not in names[: names.index(later)]:
             raise InternalError(f"{earlier} must run before {later}: {reason}")
     if names[-1] != "fuse-instructions":
         raise InternalError("nothing may run after fuse-instructions")
@@ -49,6 +52,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     widening: list[Pass] = [WidenHalf()] if target_kind == "cpu" else []
     # after simplification, which would make one reduction of the two; GPUs have schedules of their own for this
     splitting: list[Pass] = [SplitReductions()] if target_kind == "cpu" else []
+    factors = {"fp16": F16, "bf16": BF16}.get(options.precision)
+    lowering: list[Pass] = [] if factors is None else [LowerContractions(factors)]
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
@@ -57,6 +62,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         Simplify(options),  # before folding, which then meets fewer and smaller instructions
         SimplifyLoops(),  # weights stand in loop bodies before anything asks whether they are constant
         IntegerContractions(),  # before folding, which would turn quantised weights into floats
+        *lowering,  # before folding, which rounds the weights
         FoldConstants(options),  # what simplification left between constants, weights it scaled among it
         MergeCommonSubexpressions(),  # after folding, which makes equal constants
         Simplify(options),  # constants that folding made feed new rules

@@ -23,7 +23,7 @@ def test_the_environment_sets_knobs_and_arguments_win(monkeypatch: pytest.Monkey
         (CompileOptions, "ONNXLA_OPT_LEVEL", "fast", "ONNXLA_OPT_LEVEL='fast'"),
         (CompileOptions, "ONNXLA_OPT_LEVEL", "7", "opt_level=7: choose 0, 1, 2 or 3"),
         (CompileOptions, "ONNXLA_FAST_MATH", "maybe", "'maybe' is neither true nor false"),
-        (CompileOptions, "ONNXLA_PRECISION", "lowest", "choose 'default' or 'highest'"),
+        (CompileOptions, "ONNXLA_PRECISION", "lowest", "choose one of 'default', 'highest', 'fp32'"),
         (RuntimeSettings, "ONNXLA_NUM_THREADS", "0", "num_threads=0: at least 1 is needed"),
         (RuntimeSettings, "ONNXLA_VERIFY_WEIGHTS", "often", "choose 'fast', 'full' or 'off'"),
         (RuntimeSettings, "ONNXLA_SPECIALISATIONS", "0", "specialisations=0: at least 1 is needed"),

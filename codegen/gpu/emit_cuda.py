@@ -246,13 +246,14 @@ class _Printer:
             return f"({self.scalar(op.element)})({guard}{wide})"
         return f"({self.scalar(op.element)}){wide}"
 
-    def assembly(self, text: str, out: str, op: Value, constraint: str, x: Value) -> str:
-        """The result of one PTX instruction, through a statement before the expression."""
+    def assembly(self, text: str, out: str, op: Value, constraint: str, x: Value, read: str = "") -> str:
+        """The result of one PTX instruction over `read(x)`, through a statement before the expression."""
         kinds = {"h": "unsigned short", "f": "float", "d": "double"}
         kinds |= {"r": f"{'signed' if op.element.is_signed else 'unsigned'} int"}
         kinds |= {"l": f"{'signed' if op.element.is_signed else 'unsigned'} long long"}
         name = f"a{len(self.lines)}_"
-        self.lines.append(f'  {kinds[out]} {name}; asm("{text}" : "={out}"({name}) : "{constraint}"({self.ref(x)}));')
+        given = f'"{constraint}"({read}({self.ref(x)}))'
+        self.lines.append(f'  {kinds[out]} {name}; asm("{text}" : "={out}"({name}) : {given});')
         return name
 
     def bitcast(self, op: Value) -> str:
@@ -340,6 +341,9 @@ _SPECIAL: dict[str, Callable[[_Printer, Value], str]] = {
     "shuffle_xor": _Printer.shuffle_xor,
     "load_matrix": _Printer.load_matrix,
     "mma": _Printer.mma,
+    "round_to_tf32": lambda printer, op: printer.assembly(
+        "cvt.rna.tf32.f32 %0, %1;", "r", op, "f", op.operands[0], "__uint_as_float"
+    ),
     "extract": lambda printer, op: f"{printer.ref(op.operands[0])}.{'xyzw'[op.attributes[0]]}",
     "pack": lambda printer, op: f"make_{printer.kind(op)}({', '.join(map(printer.ref, op.operands))})",
     "splat": lambda printer, op: f"make_{printer.kind(op)}({', '.join([printer.ref(op.operands[0])] * op.lanes)})",

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from onnxla.errors import DeviceError
-from onnxla.hlo.types import BF16, F16, ElementType
+from onnxla.hlo.types import BF16, F16, F32, ElementType
 
 
 @dataclass(frozen=True)
@@ -18,21 +18,23 @@ class GpuTarget:
     shared_bytes: int = 48 << 10
     """Shared memory of a block that needs no opt-in, in bytes."""
     warp: int = 32
+    tf32: bool = False
+    """Whether factors of f32 may be rounded to TF32's 10 bits, for tensor cores."""
     kind: str = "gpu"
 
     @staticmethod
-    def named(text: str) -> "GpuTarget":
+    def named(text: str, tf32: bool = False) -> "GpuTarget":
         """From names separated by commas: `sm_80,sm_90`. Raises DeviceError for what is no architecture."""
         names = [name.strip() for name in text.split(",")]
         wrong = [name for name in names if not re.fullmatch(r"sm_\d{2,3}[a-z]?", name)]
         if wrong:
             raise DeviceError(f"no GPU architecture {wrong[0]!r}; they are named as sm_80 is")
         first, *others = sorted(set(names), key=_capability)
-        return GpuTarget(first, tuple(others))
+        return GpuTarget(first, tuple(others), tf32=tf32)
 
     def multiplies(self, element: ElementType) -> bool:
-        """Whether every architecture has tensor cores for products of these elements, with f32 sums."""
-        return element in (F16, BF16) and _capability(self.architecture)[0] >= 80
+        """Whether every architecture has tensor cores, which may be used, for products of these with f32 sums."""
+        return (element in (F16, BF16) or (element is F32 and self.tf32)) and _capability(self.architecture)[0] >= 80
 
     @property
     def architectures(self) -> tuple[str, ...]:

@@ -130,7 +130,9 @@ class _Slices:
         if self.along_depth == self.in_memory_along_depth:
             row, element = number // (self.row // self.run), number % (self.row // self.run) * self.run
         else:
-            row, element = number % self.rows, number // self.rows
+            # a warp reads four times eight neighbours, and writes eight chunks
+            row = number % 8 + number // 32 % (self.rows // 8) * 8
+            element = number // 8 % 4 + number // (4 * self.rows) * 4
         line, depth = (row, element) if self.along_depth else (element, row)
         line, depth = self.first + line, step * product.step + depth
         chunk = element // product.chunk
@@ -176,8 +178,9 @@ class _Slices:
             row, chunk = lines + along_lines * 8 + lane % 8, along_chunks + pair * 2
         else:
             row, chunk = along_chunks * 8 + lane % 8 + pair * 16, lines // 8 + along_lines
-        place = self.place(stage, row, chunk)
-        return product.b.load_matrix(self.buffer, e.position(place), transposed=not self.along_depth)
+        b, place = product.b, e.position(self.place(stage, row, chunk))
+        loaded = b.load_matrix(self.buffer, place, transposed=not self.along_depth)
+        return b.pack([b.round_to_tf32(b.extract(loaded, k)) for k in range(4)]) if product.held is F32 else loaded
 
 
 class _TensorCore(Product):

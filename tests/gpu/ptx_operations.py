@@ -320,6 +320,18 @@ def _convert(rounding: str | None, target: str, source: str) -> Operation:
     return Operation((out_of,), into, function)
 
 
+def _to_tf32() -> Operation:
+    """The bits of an f32 without the low 13, to nearest, ties away from zero."""
+    word = np.dtype("u4")
+
+    def function(x: Array) -> Array:
+        bits = x.view(word)
+        rounded = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+        return np.asarray(np.where(np.isnan(x), np.uint32(0x7FFFFFFF), np.where(np.isinf(x), bits, rounded)))
+
+    return Operation((np.dtype("f4"),), word, function)
+
+
 def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
     forms: list[tuple[str, Callable[..., Operation]]] = [
         (rf"(add|sub|min|max)\.({_INTEGER})", _same),
@@ -343,6 +355,7 @@ def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
         (r"(shl)\.(b16|b32|b64)", _shift),
         (rf"(shr)\.({_INTEGER}|b32|b64)", _shift),
         (r"mov\.([subf](?:16|32|64)|pred)", _move),
+        (r"cvt\.rna\.tf32\.f32", _to_tf32),
         (r"(clz|popc)\.(b32|b64)", _count),
         (r"bfi\.(b32|b64)", _insert),
         (r"prmt\.b32", _permute),

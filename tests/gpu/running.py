@@ -20,6 +20,7 @@ from tests.gpu.ptx_simulator import simulate
 from tests.gpu.ptx_text import PtxKernel, parse_ptx
 
 ARCHITECTURE = "sm_80"
+TARGET = GpuTarget(ARCHITECTURE)
 Mutation = Callable[[str], str]
 
 
@@ -37,10 +38,13 @@ def fusion(inner: Builder, *roots: Instruction, kind: str = "kLoop") -> Instruct
 
 
 def run(
-    instruction: Instruction, arrays: Sequence[Array], mutate: Mutation = lambda source: source
+    instruction: Instruction,
+    arrays: Sequence[Array],
+    mutate: Mutation = lambda source: source,
+    target: GpuTarget = TARGET,
 ) -> tuple[list[Array], Reports]:
     """The result leaves of an instruction over `arrays` (one for each operand), and the faults of its kernels."""
-    return run_lowering(lower(instruction, GpuTarget(ARCHITECTURE)), instruction, arrays, mutate)
+    return run_lowering(lower(instruction, target), instruction, arrays, mutate)
 
 
 def run_lowering(
