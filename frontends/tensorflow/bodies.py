@@ -6,7 +6,7 @@ travel, since they are known; variables that a body reads or writes join the tup
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnxla.errors import DynamicShapeError, Problem, ShapeError
 from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
@@ -25,20 +25,41 @@ def stand_in(type: TensorType, name: str = "") -> Instruction:
     return Instruction(Parameter(0, type), name=name)
 
 
-def tensor_of(value: Value) -> Instruction | None:
-    """The tensor that carries a value; None for what does not travel."""
+def tensors_of(value: Value) -> tuple[Instruction, ...]:
+    """The tensors that carry a value: a list's stack, and its count where it grows; none for what does not travel."""
     if isinstance(value, ListValue):
-        return value.stack
-    return value if isinstance(value, Instruction) else None
+        if value.stack is None:
+            return ()
+        return (value.stack,) if value.count is None else (value.stack, value.count)
+    return (value,) if isinstance(value, Instruction) else ()
 
 
-def with_tensor(value: Value, tensor: Instruction) -> Value:
-    """The same kind of value, carried by `tensor`."""
-    return replace(value, stack=tensor) if isinstance(value, ListValue) else tensor
+def with_tensors(value: Value, tensors: Sequence[Instruction]) -> Value:
+    """The same kind of value, carried by `tensors`."""
+    if not tensors:
+        return value
+    if isinstance(value, ListValue):
+        return replace(value, stack=tensors[0], count=tensors[1] if len(tensors) > 1 else None)
+    return tensors[0]
 
 
 def travels(value: Value) -> bool:
+    """Whether it is carried by tensors, now or once it was written to."""
     return isinstance(value, (Instruction, ListValue))
+
+
+def same_type(a: Value, b: Value) -> bool:
+    """Whether two values could stand in each other's place."""
+    ours, theirs = tensors_of(a), tensors_of(b)
+    if ours and theirs:
+        return [t.type for t in ours] == [t.type for t in theirs]
+    if travels(a) or travels(b):
+        return isinstance(a, ListValue) and isinstance(b, ListValue)
+    return same_known(a, b)
+
+
+Place: TypeAlias = tuple[int, int]
+"""An argument, or a result, and one of its tensors."""
 
 
 @dataclass
@@ -49,8 +70,8 @@ class Inner:
     state: InnerState
     arguments: list[Value] = field(default_factory=list)
     """What the function's arguments are inside."""
-    stand_ins: dict[int, Instruction] = field(default_factory=dict)
-    """By argument, the instruction that stands for its tensor; none where it is known inside."""
+    stand_ins: dict[Place, Instruction] = field(default_factory=dict)
+    """What stands for the tensors of arguments; none where a tensor is known inside."""
     results: list[Value] = field(default_factory=list)
 
 
@@ -62,18 +83,17 @@ def inner_of(node: NodeView, name: str, values: Sequence[Value], changing: Seque
     builder = Builder(name, node.source)
     inner = Inner(builder, InnerState(node.host.state, builder))
     for i, (value, changes) in enumerate(zip(values, changing, strict=True)):
-        tensor = tensor_of(value)
-        known = None if tensor is None or changes else _as_constant(node, inner.builder, tensor)
-        if tensor is None or known is not None:
-            inner.arguments.append(value if known is None else with_tensor(value, known))
-            continue
-        inside = stand_in(tensor.tensor_type, tensor.name)
-        if changes:
-            node.host.note_varying(inside, f"every iteration of {node.source.name}")
-        else:
-            node.host.note_origin(inside, tensor)
-        inner.stand_ins[i] = inside
-        inner.arguments.append(with_tensor(value, inside))
+        inside: list[Instruction] = []
+        for k, tensor in enumerate(tensors_of(value)):
+            known = None if changes else _as_constant(node, inner.builder, tensor)
+            if known is None:
+                known = inner.stand_ins[i, k] = stand_in(tensor.tensor_type, tensor.name)
+                if changes:
+                    node.host.note_varying(known, f"every iteration of {node.source.name}")
+                else:
+                    node.host.note_origin(known, tensor)
+            inside.append(known)
+        inner.arguments.append(with_tensors(value, inside))
     return inner
 
 

@@ -27,17 +27,20 @@ class Handle:
 
 @dataclass(frozen=True)
 class ListValue:
-    """A TensorList: `stack` holds its elements, or nothing has been written to it and their shape is open."""
+    """A TensorList: `stack` holds its elements; none while nothing was written to it and their shape is open."""
 
     length: int
     element: ElementType
     stack: Instruction | None
     shape: tuple[int | None, ...] | None = None
     """What is known of the elements' shape while there is no stack."""
+    count: Instruction | None = None
+    """How many elements there are (a scalar s64) of a list that grows, of which `length` is the most; else all."""
 
     def __str__(self) -> str:
         shape = "..." if self.stack is None else ",".join(map(str, self.stack.shape[1:]))
-        return f"list of {self.length} {self.element}[{shape}]"
+        most = "at most " if self.count is not None else ""
+        return f"list of {most}{self.length} {self.element}[{shape}]"
 
 
 @dataclass(frozen=True)

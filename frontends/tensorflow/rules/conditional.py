@@ -9,15 +9,15 @@ from onnxla.frontends.tensorflow.bodies import (
     import_inner,
     inner_of,
     over_one_tuple,
-    same_known,
-    tensor_of,
+    same_type,
+    tensors_of,
     travels,
-    with_tensor,
+    with_tensors,
 )
 from onnxla.frontends.tensorflow.graph import Body
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
-from onnxla.frontends.tensorflow.values import ListValue, Value, describe
+from onnxla.frontends.tensorflow.values import Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.types import PRED, S32
@@ -80,18 +80,19 @@ def choose(node: NodeView, b: Builder, index: Instruction, branches: Sequence[Ca
         _require_same(node, first.results, inner.results)
     written = list(dict.fromkeys(name for inner in inners for name in inner.state.written))
     moving = [i for i, r in enumerate(first.results) if travels(r)]
+    counts = [len(tensors_of(first.results[i])) for i in moving]
     bodies, arguments = [], []
     for inner in inners:
         computation, argument = _branch(node, b, inner, moving, written)
         bodies.append(computation)
         arguments.append(argument)
     result = b.conditional(index, arguments, bodies)
-    elements = [b.get_tuple_element(result, k) for k in range(len(moving) + len(written))]
+    elements = iter([b.get_tuple_element(result, k) for k in range(sum(counts) + len(written))])
     outputs = list(first.results)
-    for i, element in zip(moving, elements, strict=False):
-        outputs[i] = with_tensor(first.results[i], element)
-    for name, element in zip(written, elements[len(moving) :], strict=True):
-        node.host.state.write(name, element)
+    for i, count in zip(moving, counts, strict=True):
+        outputs[i] = with_tensors(first.results[i], [next(elements) for _ in range(count)])
+    for name in written:
+        node.host.state.write(name, next(elements))
     return outputs
 
 
@@ -99,28 +100,22 @@ def _branch(
     node: NodeView, b: Builder, inner: Inner, moving: Sequence[int], written: Sequence[str]
 ) -> tuple[Computation, Instruction]:
     """A branch, and the tuple that it is called with."""
-    results = []
+    results: list[Instruction] = []
     for i in moving:
-        tensor = tensor_of(inner.results[i])
-        if tensor is None:
+        tensors = tensors_of(inner.results[i])
+        if not tensors:
             node.dynamic_shape("a branch gives a list to which nothing was written", "write to it in each branch")
-        results.append(tensor)
+        results += tensors
     results += [inner.state.read(name) for name in written]
-    outer = {inside: tensor_of(node.value(1 + i)) for i, inside in inner.stand_ins.items()}
+    outer = {inside: tensors_of(node.value(1 + i))[k] for (i, k), inside in inner.stand_ins.items()}
     outer |= {inside: node.host.state.read(name) for name, inside in inner.state.stand_ins.items()}
-    values = [v for v in outer.values() if v is not None]
-    return over_one_tuple(inner.builder, list(outer), results), b.tuple(*values)
+    return over_one_tuple(inner.builder, list(outer), results), b.tuple(*outer.values())
 
 
 def _require_same(node: NodeView, ours: Sequence[Value], theirs: Sequence[Value]) -> None:
     """A DynamicShapeError problem where two branches give different types."""
     for k, (a, c) in enumerate(zip(ours, theirs, strict=True)):
-        mine, other = tensor_of(a), tensor_of(c)
-        if mine is not None and other is not None:
-            same = mine.type == other.type
-        else:
-            same = isinstance(a, ListValue) == isinstance(c, ListValue) and (travels(a) or same_known(a, c))
-        if not same:
+        if not same_type(a, c):
             node.dynamic_shape(
                 f"the branches give different types as result {k}, {describe(a)} and {describe(c)}, and which one runs "
                 "is known at run time only",

@@ -28,11 +28,24 @@ def empty_stack(b: Builder, value: ListValue, shape: tuple[int, ...]) -> Instruc
 
 def written_out(node: NodeView, b: Builder, value: ListValue) -> Instruction:
     """The stack; zeros where nothing was written. A DynamicShapeError problem where the elements' shape is open."""
+    if value.count is not None:
+        return _of_known_count(node, b, value)
     if value.stack is not None:
         return value.stack
     if value.shape is None or None in value.shape:
         node.dynamic_shape("the shape of the list's elements is not known", "write to the list before it is read")
     return empty_stack(b, value, tuple(n for n in value.shape if n is not None))
+
+
+def _of_known_count(node: NodeView, b: Builder, value: ListValue) -> Instruction:
+    """The stack of a list that grew, whose count must be known by now."""
+    assert value.count is not None
+    known = node.host.known_value(value.count)
+    if known is None:
+        node.dynamic_shape("how many elements the list has is known at run time only", "reserve the list in its length")
+    stack = value.stack if value.stack is not None else written_out(node, b, replace(value, count=None))
+    limits = (int(known), *stack.shape[1:])
+    return b.slice(stack, [0] * len(limits), limits)
 
 
 def _list_of(node: NodeView, operand: int, length: int) -> ListValue:
@@ -49,7 +62,11 @@ def reserve(node: NodeView, b: Builder) -> ListValue:
 
 @tf_op("EmptyTensorList")
 def empty(node: NodeView, b: Builder) -> ListValue:
-    return _list_of(node, 0, 0)
+    """With a bound on its elements, which loops give, it grows; without one its length must be known at each write."""
+    most = node.known(1)
+    if most is None or int(most) < 1:
+        return _list_of(node, 0, 0)
+    return replace(_list_of(node, 0, int(most)), count=b.constant(0, S64))
 
 
 @tf_op("TensorListFromTensor")
@@ -60,7 +77,8 @@ def from_tensor(node: NodeView, b: Builder) -> ListValue:
 
 @tf_op("TensorListLength")
 def length(node: NodeView, b: Builder) -> Instruction:
-    return b.constant(node.tensor_list(0).length, S32)
+    value = node.tensor_list(0)
+    return b.constant(value.length, S32) if value.count is None else b.convert(value.count, S32)
 
 
 @tf_op("TensorListElementShape")
@@ -82,7 +100,7 @@ def get_item(node: NodeView, b: Builder) -> Instruction:
 
 def item_at(node: NodeView, b: Builder, value: ListValue, place: Instruction) -> Instruction:
     """The element at a place that need not be known."""
-    stack = written_out(node, b, value)
+    stack = value.stack if value.stack is not None else written_out(node, b, value)
     if value.length == 0:
         node.shape_error("an element of an empty list is read")
     zero = b.constant(0, S64)
@@ -112,6 +130,9 @@ def with_item(node: NodeView, b: Builder, value: ListValue, place: Instruction, 
 def push_back(node: NodeView, b: Builder) -> ListValue:
     """Where the length is known: in a loop it changes, which a loop that is written out allows."""
     value, item = node.tensor_list(0), node.input(1)
+    if value.count is not None:
+        grown = with_item(node, b, value, value.count, item)
+        return replace(grown, count=b.add(value.count, b.full_like(value.count, 1)))
     one = b.reshape(item, (1, *item.shape))
     stack = one if value.length == 0 else b.concatenate([written_out(node, b, value), one], 0)
     return ListValue(value.length + 1, value.element, stack)
@@ -122,6 +143,9 @@ def pop_back(node: NodeView, b: Builder) -> list[ListValue | Instruction]:
     value = node.tensor_list(0)
     if value.length == 0:
         node.shape_error("an element of an empty list is read")
+    if value.count is not None:
+        count = b.subtract(value.count, b.full_like(value.count, 1))
+        return [replace(value, count=count), item_at(node, b, replace(value, count=None), count)]
     stack, last = written_out(node, b, value), value.length - 1
     rest = [0] * (len(stack.shape) - 1)
     item = b.slice(stack, [last, *rest], stack.shape)

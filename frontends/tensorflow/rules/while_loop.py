@@ -8,17 +8,17 @@ from onnxla.errors import DynamicShapeError, Problem
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.bodies import (
     Inner,
+    Place,
     about_shapes,
     import_inner,
     inner_of,
     over_one_tuple,
     passed_through,
-    same_known,
+    same_type,
     stand_in,
-    tensor_of,
+    tensors_of,
     to_one_result,
-    travels,
-    with_tensor,
+    with_tensors,
 )
 from onnxla.frontends.tensorflow.graph import Body
 from onnxla.frontends.tensorflow.node_view import NodeView
@@ -85,11 +85,7 @@ def _with_known_lists(
 def _changed_type(inner: Inner, values: Sequence[Value]) -> str | None:
     """What an iteration gives back as another type than it took; None where nothing."""
     for k, (value, result) in enumerate(zip(values, inner.results, strict=True)):
-        old, new = tensor_of(value), tensor_of(result)
-        if old is not None and new is not None:
-            if old.type != new.type:
-                return f"loop variable {k}, {describe(value)}, becomes {describe(result)}"
-        elif travels(value) != travels(result) or not (travels(value) or same_known(value, result)):
+        if not same_type(value, result):
             return f"loop variable {k}, {describe(value)}, becomes {describe(result)}"
     return None
 
@@ -121,11 +117,10 @@ def _as_while(
         results.append(inside if new is None else new)
         return len(initial) - 1
 
-    places: dict[int, int] = {}
-    for i in {**inner.stand_ins, **test.stand_ins}:
-        outer, new = tensor_of(values[i]), tensor_of(inner.results[i]) if changing[i] else None
-        assert outer is not None
-        places[i] = carry(outer, inner.stand_ins.get(i), test.stand_ins.get(i), new)
+    places: dict[Place, int] = {}
+    for i, k in {**inner.stand_ins, **test.stand_ins}:
+        new = tensors_of(inner.results[i])[k] if changing[i] else None
+        places[i, k] = carry(tensors_of(values[i])[k], inner.stand_ins.get((i, k)), test.stand_ins.get((i, k)), new)
     names = {**inner.state.stand_ins, **test.state.stand_ins, **inner.state.written}
     variables = {}
     for name in names:
@@ -140,9 +135,10 @@ def _as_while(
     for name in inner.state.written:
         node.host.state.write(name, b.get_tuple_element(loop, variables[name]))
     outputs = list(values)
-    for i, place in places.items():
-        if changing[i]:
-            outputs[i] = with_tensor(inner.results[i], b.get_tuple_element(loop, place))
+    for i, changes in enumerate(changing):
+        if changes:
+            tensors = [b.get_tuple_element(loop, places[i, k]) for k in range(len(tensors_of(values[i])))]
+            outputs[i] = with_tensors(inner.results[i], tensors)
     return outputs
 
 

@@ -605,6 +605,13 @@ for _v1 in (False, True):
 gradient(
     "gradient_while", lambda x: tf.while_loop(lambda k, y: k < 3, lambda k, y: (k + 1, y * x + 1.0), (0, x))[1], f(3)
 )
+gradient(
+    "gradient_long_loop",
+    lambda x: tf.while_loop(
+        lambda k, y: k < 90, lambda k, y: (k + 1, tf.tanh(y * x) + y), (0, x), maximum_iterations=100
+    )[1],
+    f(3),
+)
 gradient("gradient_cond", lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * x, lambda: tf.sin(x)), f(3))
 
 

@@ -18,7 +18,17 @@ COMPILED = [
     if name.startswith(
         ("conv", "depthwise", "max_pool", "avg_pool", "batch_norm", "while", "branches", "scan", "nested")
     )
-    or name in ("gradient_while", "scatter", "segments", "slices", "dynamic_slices", "stateless_random", "top_k")
+    or name
+    in (
+        "gradient_while",
+        "gradient_long_loop",
+        "scatter",
+        "segments",
+        "slices",
+        "dynamic_slices",
+        "stateless_random",
+        "top_k",
+    )
 ]
 
 
