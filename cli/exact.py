@@ -16,6 +16,7 @@ from onnxla.hlo.parser import parse_module, zero_weights
 from onnxla.hlo.printer import print_module
 from onnxla.runtime.program import Array
 from onnxla.runtime.results import assembled
+from onnxla.runtime.vocabulary import places_of
 
 _FLOAT = re.compile(r"\b(?:f32|f16|bf16)\[")
 _ENOUGH = 1e-5
@@ -41,8 +42,10 @@ def exact_outputs(wanted: Request, feeds: Mapping[str, Array]) -> dict[str, Arra
     source = wanted.source()
     imported = source.load({name: array.shape for name, array in feeds.items()}, {}, feeds)
     module = widened(imported.module)
+    words = imported.vocabularies
+    native = {t.name: places_of(t.name, feeds[t.name], words[t.name]) for t in imported.inputs if t.name in words}
     arguments = [
-        feeds[t.name].astype(p.tensor_type.element.dtype)
+        native.get(t.name, feeds[t.name]).astype(p.tensor_type.element.dtype)
         for t, p in zip(imported.inputs, module.entry.parameters, strict=True)
     ]
     results = module.entry.evaluate(*arguments)

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,9 +19,9 @@ from onnxla.hlo.module import Module
 from onnxla.hlo.parser import parse_module
 from onnxla.hlo.types import Array
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
-from onnxla.runtime.program import Program, TensorSignature
+from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
-from onnxla.runtime.signature import ModelTensor, model_tensor, result_tensors
+from onnxla.runtime.signature import input_tensors, result_tensors
 from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
 from onnxla.tensorflow_source import TensorFlowSource
 from onnxla.version import __version__
@@ -85,7 +85,7 @@ def compile(
     interface = source.signature(fixed, shapes or {})
     if len(programs) == 1:
         interface = replace(
-            interface, inputs=_tensors(programs[0].inputs), outputs=result_tensors(programs[0], interface.outputs)
+            interface, inputs=input_tensors(programs[0]), outputs=result_tensors(programs[0], interface.outputs)
         )
     return CompiledModel(
         interface,
@@ -179,10 +179,6 @@ def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:
         return program
 
     return specialise
-
-
-def _tensors(signatures: Iterable[TensorSignature]) -> tuple[ModelTensor, ...]:
-    return tuple(model_tensor(s) for s in signatures)
 
 
 def _about(compiler: Compiler) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from onnxla.config import CompileOptions, Limits
@@ -52,6 +52,8 @@ class Imported:
     """How the model's outputs are made of `outputs`; empty where they are the same."""
     state: tuple[TensorSignature, ...] = ()
     """Variables that the model changes: parameters after the inputs, and elements of the root after the outputs."""
+    vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Inputs of strings, whose parameters take places in these lists."""
 
 
 class Source(ABC):
@@ -121,7 +123,7 @@ class OnnxSource(Source):
             inputs = tuple(tensor_signature(s.name, s.type) for s in found.inputs)
             outputs = tuple(tensor_signature(s.name, s.type) for s in found.outputs)
             results = () if _are_tensors(found.results) else _results(found.results)
-            return Imported(found.module, inputs, outputs, constants, results)
+            return Imported(found.module, inputs, outputs, constants, results, vocabularies=found.vocabularies)
 
 
 class HloSource(Source):

@@ -33,7 +33,7 @@ from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
 from onnxla.frontends.onnx.session import Session
-from onnxla.frontends.onnx.string_movement import moves_strings, places_and_table, strings_at
+from onnxla.frontends.onnx.string_movement import as_chosen, moves_strings, strings_at
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
 from onnxla.frontends.onnx.values import StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
@@ -203,10 +203,10 @@ class GraphImporter:
                 raise ProblemFound(Problem(UnsupportedOpError, str(error), view.source, view.details())) from None
             return self._call(view, call, inputs)
         if moves_strings(node.op_type, inputs):
-            places, table = places_and_table(self.builder, inputs[0])
-            moved = rule(NodeView(node, view.source, [places, *inputs[1:]], attributes, self), self.builder)
+            strings = as_chosen(self.builder, inputs[0])
+            moved = rule(NodeView(node, view.source, [strings.places, *inputs[1:]], attributes, self), self.builder)
             tensors = [moved] if isinstance(moved, Instruction) else moved
-            return [strings_at(t, table, self.known_value) for t in tensors]  # type: ignore[arg-type,union-attr]
+            return [strings_at(t, strings, self.known_value) for t in tensors]  # type: ignore[arg-type,union-attr]
         return rule(view, self.builder)
 
     def _results(self, view: NodeView, result: RuleResult) -> Sequence[Binding]:

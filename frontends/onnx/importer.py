@@ -24,16 +24,20 @@ from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.expanded_size import expanded_nodes
 from onnxla.frontends.onnx.graph_importer import POISON, Binding, GraphImporter, Poison
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
+from onnxla.frontends.onnx.problems import text_problem
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.signature import (
     MOST_DIMENSIONS,
+    STRINGS,
     TensorSpec,
     bind_inputs,
+    places_of,
     signature_of,
     tensor_spec,
 )
 from onnxla.frontends.onnx.structure import check_structure
-from onnxla.frontends.onnx.values import Value, describe, tensors_of
+from onnxla.frontends.onnx.values import ChosenStrings, Value, describe, tensors_of
+from onnxla.frontends.onnx.vocabulary import strings_of_input, vocabulary
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.types import Array, TensorType
@@ -48,6 +52,8 @@ class ImportedModel:
     module: Module
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    vocabularies: Mapping[str, tuple[str, ...]]
+    """Inputs of strings, whose parameters take places in a list, or the list's length for what is not in it."""
     results: tuple[Value, ...]
     """What each output of the model is. The tensors in them, from left to right, are `outputs`."""
 
@@ -106,8 +112,9 @@ def try_import(
     entry = graph.builder.build(graph.builder.tuple(*(tensor for _, tensor in outputs)))
     imported = ImportedModel(
         Module(model.proto.graph.name or model.name, entry),
-        tuple(inputs),
+        tuple(places_of(i) if i.onnx_type == STRINGS else i for i in inputs),
         tuple(tensor_spec(name, tensor.tensor_type) for name, tensor in outputs),
+        {i.name: vocabulary(model) for i in inputs if i.onnx_type == STRINGS},
         tuple(value for _, value in results),
     )
     return ImportResult(imported, ())
@@ -183,8 +190,14 @@ def _bind_constants(graph: GraphImporter, specs: Sequence[TensorSpec], constants
 
 def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session: Session) -> None:
     """One parameter of the entry for each input. Inputs that are not tensors of numbers are problems."""
+    words = vocabulary(session.model)
     for spec in inputs:
         graph.values[spec.name] = POISON
+        if spec.onnx_type == STRINGS and words and spec.is_static:
+            places = graph.builder.parameter(places_of(spec).type, spec.name)
+            session.input_names[places] = spec.name
+            graph.values[spec.name] = strings_of_input(spec.name, places, words)
+            continue
         if spec.element is None:
             session.problems.append(
                 Problem(
@@ -230,6 +243,8 @@ def _results(graph: GraphImporter, session: Session, declared: Sequence[TensorSp
             session.problems.append(
                 Problem(ShapeError, cause, value.source if isinstance(value, Instruction) else None)
             )
+        if isinstance(value, ChosenStrings) and value.input:
+            session.problems.append(text_problem(value.input))
         for name, tensor in tensors_of(value, spec.name):
             _has_too_many_dimensions(session, "output", name, tensor.tensor_type)
         found.append((spec, value))

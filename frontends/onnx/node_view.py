@@ -11,8 +11,8 @@ from onnx import AttributeProto, GraphProto, NodeProto
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.onnx.host import Host
-from onnxla.frontends.onnx.problems import ProblemFound
-from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, StringConstant, Value, describe
+from onnxla.frontends.onnx.problems import ProblemFound, text_problem
+from onnxla.frontends.onnx.values import ChosenStrings, OptionalValue, SequenceValue, StringConstant, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
@@ -104,6 +104,7 @@ class NodeView:
         if isinstance(value, OptionalValue) and isinstance(value.value, Instruction):
             return value.value
         if not isinstance(value, Instruction):
+            self.require_closed(value)
             self.unsupported(
                 f"input {self.input_name(i)} is a {describe(value)}, where a tensor of numbers was expected"
             )
@@ -129,9 +130,15 @@ class NodeView:
     def strings_constant(self, i: Int) -> Array:
         """Input `i`, which must be a constant tensor of strings, as an array of `str` objects."""
         value = self.value(i)
+        self.require_closed(value)
         if not isinstance(value, StringConstant):
             self._malformed(f"input {self.input_name(i)} is {describe(value)}, where strings were expected")
         return value.array
+
+    def require_closed(self, value: Value) -> None:
+        """Raise a problem where `value` may be any string of an input: its value while compiling would solve it."""
+        if isinstance(value, ChosenStrings) and value.input:
+            raise ProblemFound(text_problem(value.input, self.source))
 
     # Values known while compiling
 

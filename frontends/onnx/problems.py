@@ -2,7 +2,7 @@
 
 from typing import NoReturn, Protocol
 
-from onnxla.errors import Problem
+from onnxla.errors import Problem, SourceNode, UnsupportedOpError
 
 
 class ProblemFound(Exception):
@@ -25,3 +25,15 @@ class Complaints(Protocol):
 
     def unsupported(self, cause: str, hint: str = "") -> NoReturn:
         """This case of the operation has no import rule."""
+
+
+def text_problem(name: str, node: SourceNode | None = None) -> Problem:
+    """The strings of an input are needed, not only which of those the model knows they are."""
+    who = f"{node.op_type} needs" if node else "an output gives"
+    return Problem(
+        UnsupportedOpError,
+        f"{who} the strings of the input {name}, which are not known before the model runs",
+        node,
+        hint=f'give its value while compiling: constants={{"{name}": ...}}',
+        needs_constants=(name,),
+    )

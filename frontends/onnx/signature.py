@@ -10,12 +10,13 @@ from onnx import TensorProto, TypeProto, ValueInfoProto
 from onnxla.errors import HloError, Problem, ShapeError, UnboundDimensionsError
 from onnxla.frontends.onnx.element_types import code_of_element, element_of_code
 from onnxla.frontends.onnx.model_file import ModelSource, OnnxModel, read_model
-from onnxla.hlo.types import Array, ElementType, TensorType
+from onnxla.hlo.types import S64, Array, ElementType, TensorType
 
 Dimension: TypeAlias = int | str | None
 """A size, the name of a symbolic dimension, or None where the model says nothing."""
 
 
+STRINGS = "tensor(string)"
 MOST_DIMENSIONS = 64
 """What numpy's arrays may have."""
 
@@ -128,6 +129,11 @@ def onnx_type_name(proto: TypeProto, depth: int = 0) -> str:
 def tensor_spec(name: str, type: TensorType) -> TensorSpec:
     """A tensor of known shape."""
     return TensorSpec(name, type.element, type.shape, f"tensor({code_name(code_of_element(type.element))})")
+
+
+def places_of(spec: TensorSpec) -> TensorSpec:
+    """What code takes for an input of strings: their places in a list."""
+    return TensorSpec(spec.name, S64, spec.shape, spec.onnx_type)
 
 
 def bind_inputs(

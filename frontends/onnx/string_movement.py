@@ -20,20 +20,20 @@ def moves_strings(op_type: str, inputs: Sequence[Value | None]) -> bool:
     return op_type in _MOVEMENTS and bool(inputs) and isinstance(inputs[0], (StringConstant, ChosenStrings))
 
 
-def places_and_table(b: Builder, value: Value | None) -> tuple[Instruction, tuple[str, ...]]:
+def as_chosen(b: Builder, value: Value | None) -> ChosenStrings:
     """Strings as the places that they have in a table."""
     if isinstance(value, ChosenStrings):
-        return value.places, value.table
+        return value
     assert isinstance(value, StringConstant)
     table = tuple(map(str, value.array.reshape(-1)))
-    return b.constant(np.arange(len(table), dtype=np.int64).reshape(value.array.shape)), table
+    return ChosenStrings(b.constant(np.arange(len(table), dtype=np.int64).reshape(value.array.shape)), table)
 
 
-def strings_at(places: Instruction, table: Sequence[str], known: Callable[[Instruction], Array | None]) -> Value:
-    """The strings at `places`: a constant where these are known."""
+def strings_at(places: Instruction, of: ChosenStrings, known: Callable[[Instruction], Array | None]) -> Value:
+    """The strings at `places` in the table of others: a constant where the places are known."""
     chosen = known(places)
     if chosen is None:
-        return ChosenStrings(places, tuple(table))
-    strings = np.empty(len(table), object)
-    strings[:] = table
+        return ChosenStrings(places, of.table, of.input)
+    strings = np.empty(len(of.table), object)
+    strings[:] = of.table
     return StringConstant(np.asarray(strings[chosen], object).reshape(chosen.shape))

@@ -49,6 +49,8 @@ class ChosenStrings:
 
     places: Instruction
     table: tuple[str, ...]
+    input: str = ""
+    """Where set, the last entry of the table stands for any other string of the graph's input of this name."""
 
     def __str__(self) -> str:
         return f"string[{','.join(map(str, self.places.shape))}]"

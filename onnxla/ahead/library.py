@@ -112,7 +112,7 @@ def _only_program(model: CompiledModel) -> Program:
     (program,) = model.programs
     if program.triple == GPU_TRIPLE:
         raise DeviceError("a library for C holds CPU code; compile with target cpu")
-    if program.state or not all(isinstance(r, TensorResult) for r in program.results):
+    if program.state or program.vocabularies or not all(isinstance(r, TensorResult) for r in program.results):
         raise ArtifactError("a library for C has arrays only: no variables, maps, sequences or strings")
     if program.weights.nbytes > _MOST_WEIGHTS:
         raise ArtifactError(f"weights of {program.weights.nbytes} bytes; a library holds up to {_MOST_WEIGHTS}")

@@ -192,6 +192,7 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
         "inputs": [[t.name, t.element, list(t.shape)] for t in program.inputs],
         "outputs": [[t.name, t.element, list(t.shape)] for t in program.outputs],
         "results": [result_json(r) for r in program.results],
+        "vocabularies": [[name, list(words)] for name, words in sorted(program.vocabularies.items())],
         "objects": [sections.add(code, ".o", o) for o in program.objects],
         "thread_pool": sections.add_named(f"{code}/thread_pool.o", program.thread_pool),
         "weights": sections.add("weights", ".bin", program.weights.data),
@@ -305,6 +306,7 @@ class _Reader:
             inputs=_tensor_signatures(stored["inputs"]),
             outputs=outputs,
             results=_results(stored["results"], outputs),
+            vocabularies=_vocabularies(stored["vocabularies"]),
             objects=tuple(bytes(self.section(name)) for name in _typed(stored["objects"], list)),
             thread_pool=bytes(self.section(stored["thread_pool"])),
             weights=weights,
@@ -369,6 +371,11 @@ def _results(rows: Json, outputs: Sequence[TensorSignature]) -> tuple[Result, ..
     if results and [i for r in results for i in indices_of(r)] != list(range(len(outputs))):
         raise ArtifactError("the manifest is malformed: its results are not made of its outputs")
     return results
+
+
+def _vocabularies(rows: Json) -> dict[str, tuple[str, ...]]:
+    pairs = ((_typed(name, str), _typed(words, list)) for name, words in _typed(rows, list))
+    return {name: tuple(_typed(word, str) for word in words) for name, words in pairs}
 
 
 def _model_tensors(rows: Json) -> tuple[ModelTensor, ...]:

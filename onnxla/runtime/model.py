@@ -22,6 +22,7 @@ from onnxla.runtime.results import TensorResult, assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.thread_pool import default_threads
+from onnxla.runtime.vocabulary import native_strings
 
 if TYPE_CHECKING:
     from onnxla.runtime.profiler import Memory, Profile
@@ -120,10 +121,11 @@ class CompiledModel:
         from onnxla.runtime.profiler import profile_of
 
         executable, values = self._prepare(self._by_position(feeds))
+        native = native_strings(executable.program, values)
         steps = executable.program.steps
         clock = np.zeros((max(runs, 1), len(steps) + 1), np.int64)
         for row in clock:
-            executable.run(values, self.num_threads, profile=row)
+            executable.run(native, self.num_threads, profile=row)
         fastest = np.diff(clock[(clock[:, -1] - clock[:, 0]).argmin()])
         return profile_of(steps, fastest)
 
@@ -248,6 +250,8 @@ class CompiledModel:
     def _results(self, executable: Executable, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
         """The model's outputs; `out` has an entry for each."""
         program = executable.program
+        if program.vocabularies:
+            values = native_strings(program, values)
         if not program.results:
             return executable.run(values, self.num_threads, out)
         targets = None if out is None else self._native_out(program, out)

@@ -151,6 +151,8 @@ class Program:
     """The variables that it changes: the native code takes them after the inputs, and gives them after the outputs."""
     results: tuple[Result, ...] = ()
     """How the model's outputs are made of `outputs`; empty where they are the same."""
+    vocabularies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Inputs of strings: native code takes their places in this list, or its length for those that are not there."""
     constants: Mapping[str, Array] = field(default_factory=dict)
     """Values of inputs of the model that this program was made for; they are no inputs of it."""
     intermediate_bytes: int = 0

@@ -60,6 +60,14 @@ def model_tensor(signature: TensorSignature) -> ModelTensor:
     return ModelTensor(signature.name, signature.type, list(signature.shape))
 
 
+def input_tensors(program: Program) -> tuple[ModelTensor, ...]:
+    """The inputs of one program as part of a model's signature."""
+    return tuple(
+        ModelTensor(s.name, "tensor(string)", list(s.shape)) if s.name in program.vocabularies else model_tensor(s)
+        for s in program.inputs
+    )
+
+
 def result_tensors(program: Program, declared: Sequence[ModelTensor]) -> tuple[ModelTensor, ...]:
     """The outputs of one program as part of a model's signature; types of sequences are those declared."""
     if not program.results:

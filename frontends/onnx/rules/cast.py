@@ -71,6 +71,7 @@ def cast_to(node: NodeView, b: Builder, code: int) -> Value:
     element = element_of_code(code)
     if isinstance(x, StringConstant):
         return b.constant(_read(node, x.array.reshape(-1).tolist(), element).reshape(x.array.shape))
+    node.require_closed(x)
     if isinstance(x, ChosenStrings):
         return b.take(b.constant(_read(node, x.table, element)), x.places, 0)
     return convert(node, b, node.input(0), element)

@@ -11,7 +11,8 @@ from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.ml_linear import rows_of_numbers
 from onnxla.frontends.onnx.rules.ml_scores import ML, class_labels
-from onnxla.frontends.onnx.values import MapsValue
+from onnxla.frontends.onnx.string_movement import as_chosen
+from onnxla.frontends.onnx.values import ChosenStrings, MapsValue, StringConstant
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, S64
@@ -104,15 +105,27 @@ def array_feature_extractor(node: NodeView, b: Builder) -> Instruction:
 def one_hot_encoder(node: NodeView, b: Builder) -> Instruction:
     """A dimension of 0 and 1 more than X, one place for each category of the attribute."""
     categories = node.ints("cats_int64s", ())
-    if not categories:
-        node.unsupported("the categories are strings, which cannot be computed", "give the categories numbers")
     if not node.int("zeros", 1):
         node.unsupported("zeros=0, which fails on unknown categories at run time", "zeros=1 is supported")
-    x = b.convert(node.input(0), S64)
+    if categories:
+        x = b.convert(node.input(0), S64)
+    else:
+        x, categories = _places_in(node, b, node.strings("cats_strings"))
     shape = (*x.shape, len(categories))
     value = b.broadcast(x, shape, range(len(x.shape)))
     category = b.broadcast(b.constant(np.array(categories, np.int64)), shape, [len(x.shape)])
     return b.convert(b.compare(value, category, "EQ"), F32)
+
+
+def _places_in(node: NodeView, b: Builder, words: Sequence[str]) -> tuple[Instruction, tuple[int, ...]]:
+    """The strings of input 0 by their places in `words`, which are the categories then; -1 for others."""
+    value = node.value(0)
+    if not isinstance(value, (StringConstant, ChosenStrings)):
+        node.shape_error("the categories are strings, and the input is numbers")
+    strings = as_chosen(b, value)
+    place = {word: i for i, word in enumerate(words)}
+    table = np.array([place.get(word, -1) for word in strings.table], np.int64)
+    return b.take(b.constant(table), strings.places, 0), tuple(range(len(words)))
 
 
 @onnx_op("ZipMap", domain=ML)
