@@ -80,7 +80,7 @@ class CompileOptions(_Settings):
         "default",
         str,
         "`highest` forbids algorithms that trade error for speed, such as Winograd. For `target='gpu'`, `fp16`, `bf16` "
-        "and `tf32` round the factors of products of f32 numbers, not their sums; `fp32` rounds nothing, as by default.",
+        "and `tf32` round the factors of products of f32 numbers, not their sums; `fp32` rounds nothing.",
         "ONNXLA_PRECISION",
     )
     opt_level: int = _knob(2, int, "LLVM's optimization level for kernels, 0 to 3.", "ONNXLA_OPT_LEVEL")
