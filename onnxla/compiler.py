@@ -17,8 +17,8 @@ from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.codegen.gpu.backend import compile_gpu
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.plan import Launch, Plan, memory_table, slots_of
-from onnxla.config import CompileOptions
-from onnxla.errors import DeviceError
+from onnxla.config import GPU_PRECISIONS, CompileOptions
+from onnxla.errors import DeviceError, InputError
 from onnxla.hlo.fingerprint import fingerprint
 from onnxla.hlo.graphviz import module_to_dot
 from onnxla.hlo.module import Module
@@ -47,9 +47,13 @@ class Compiler:
         """Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder."""
         if target not in ("cpu", "gpu"):
             raise DeviceError(f"no target {target!r}; there are 'cpu' and 'gpu'")
+        if target == "cpu" and options.precision in GPU_PRECISIONS:
+            raise InputError(f"precision={options.precision!r} is for target='gpu'; leave it out for target='cpu'")
         self.source = source
         self.target: Target | GpuTarget = (
-            named_target(options.target_cpu) if target == "cpu" else GpuTarget.named(options.target_gpu)
+            named_target(options.target_cpu)
+            if target == "cpu"
+            else GpuTarget.named(options.target_gpu, tf32=options.precision == "tf32")
         )
         self.options = options
         self.progress = progress
