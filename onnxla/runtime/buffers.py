@@ -2,14 +2,13 @@
 
 import mmap
 import threading
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from onnxla.errors import ResourceLimitError
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 ALIGNMENT = 64
 _MAPPED_FROM = 1 << 20
 
