@@ -85,7 +85,7 @@ def rounded(value: Value, **changes: Any) -> Value:
 
 @dataclass
 class Case:
-    """A model with inputs: `tolerances` is how far each output may be off, `special` that NaN and infinities occur.
+    """A model with inputs: `tolerances` is how far each value may be off, `special` that NaN and infinities occur.
 
     `expected` are results that are known beforehand; then onnxruntime is not asked.
     """
@@ -241,7 +241,7 @@ class Graph:
         """The model; its outputs are the values no node reads, and a few more."""
         used = {name for node in self.nodes for name in node.input}
         chosen = [v for v in self.outputs.values() if v.name not in used or self.chance(0.1)]
-        tolerances = {v.name: v.error for v in chosen}
+        tolerances = {v.name: v.error for v in self.outputs.values()}
         return Case(self.model(chosen), dict(self.inputs), tolerances, label, self.special)
 
     def model(self, outputs: Sequence[Value]) -> ModelProto:
