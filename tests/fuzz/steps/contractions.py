@@ -80,6 +80,16 @@ def transposed_matmul(g: Graph) -> None:
     epilogue(g, _product(g, x, y, (*x.shape[:-1], n), k))
 
 
+def repeated_matmul(g: Graph) -> None:
+    """One matrix spread over the batch, on the right or on the left."""
+    batch, m, k, n = g.random.choice((1, 2, 3)), g.size(), g.size(), g.size()
+    once, many = ((k, n), (batch, m, k)) if g.chance(0.7) else ((m, k), (batch, k, n))
+    x, y = g.leaf("float32", many, constant=False), g.leaf("float32", once)
+    y = g.node("Expand", [y, g.ints(batch, *once)], replace(y, shape=(batch, *once)))
+    pair = (x, y) if once == (k, n) and many == (batch, m, k) else (y, x)
+    epilogue(g, _product(g, *pair, (batch, m, n), k))
+
+
 def split_product(g: Graph) -> None:
     """One product with constant weights, cut along its columns: what exporters make of queries, keys and values."""
     rows, k, n = g.random.choice((1, 5, 16, 40)), g.size() or 1, g.random.choice((2, 4, 16))
@@ -160,7 +170,7 @@ def product_then_reduction(g: Graph) -> None:
 
 
 STEPS: dict[Callable[[Graph], None], float] = {
-    matmul: 4, spread_matmul: 1.5, transposed_matmul: 1.5, split_product: 1, gemm: 2, einsum: 1.5, large_product: 1,
-    product_then_reduction: 1,
+    matmul: 4, spread_matmul: 1.5, transposed_matmul: 1.5, repeated_matmul: 0.7, split_product: 1, gemm: 2,
+    einsum: 1.5, large_product: 1, product_then_reduction: 1,
 }  # fmt: skip
 SPECIAL = ()

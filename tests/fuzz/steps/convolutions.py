@@ -166,7 +166,9 @@ def pool(g: Graph) -> None:
         g.node(op, [x], rounded(x, shape=(*x.shape[:2], *[1] * spatial)))
         return
     size, stride = [g.random.choice((1, 2, 3)) for _ in range(spatial)], g.random.choice((1, 2, 3))
-    pads = [g.random.randint(0, k - 1) for k in size * 2]
+    if g.chance(0.15) and max(x.shape[2:]) < 8:
+        size = list(x.shape[2:])
+    pads = [g.random.randint(0, min(k - 1, 2)) for k in size * 2] if g.chance(0.7) else [0] * 2 * spatial
     attributes: dict[str, Any] = {"kernel_shape": size, "strides": [stride] * spatial, "pads": pads}
     dilation = 2 if op == "MaxPool" and g.chance(0.2) else 1
     if dilation > 1:
@@ -179,8 +181,8 @@ def pool(g: Graph) -> None:
         attributes["count_include_pad"] = g.random.randint(0, 1)
     if op == "LpPool":
         attributes["p"] = 2
-    bound = x.bound * (27 if op == "LpPool" else 1)
-    out = rounded(x, shape=(*x.shape[:2], *result), bound=bound, error=x.error * (27 if op == "LpPool" else 1))
+    bound = x.bound * (350 if op == "LpPool" else 1)
+    out = rounded(x, shape=(*x.shape[:2], *result), bound=bound, error=x.error * (350 if op == "LpPool" else 1))
     if op == "MaxPool" and not x.error:
         out = replace(out, error=0.0)
         if g.chance(0.3) and dilation == 1:
