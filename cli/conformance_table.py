@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 
 import onnx
 import onnxruntime
@@ -27,7 +28,13 @@ Thousands of [random models](random-models.md) are checked as well.
 def markdown(results: Sequence[Result]) -> str:
     """The page: totals, what is rejected and why, and a row for each operator."""
     versions = f"onnxla {__version__}, onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}"
-    lines = [_HEAD, f"{versions}; {len(results)} tests.", ""]
+    seconds = [r.seconds for r in results]
+    lines = [
+        _HEAD,
+        f"{versions}; {len(results)} tests. A test takes {median(seconds) * 1e3:.0f} ms of a processor's time in the",
+        f"median, compiling and running twice; all of them take {sum(seconds):.0f} s.",
+        "",
+    ]
     lines += _table("suite", [(s, [r for r in results if r.suite == s]) for s in SUITES], results)
     lines += ["", "## Not passed", "", "| reason | tests | onnxruntime passes |", "| --- | --: | --: |"]
     for reason, group in _reasons(results).items():

@@ -1,5 +1,6 @@
 """Many cases, and the counts of what came of them."""
 
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,8 @@ class Result:
     opset: int
     outcome: Outcome
     reference: Outcome | None
+    seconds: float
+    """Processor time that compiling and running took us."""
 
 
 def run_suite(
@@ -37,9 +40,11 @@ def run_suite(
         case = read_case(name)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            begin = time.process_time()
             outcome = run_onnxla(case, device)
+            seconds = time.process_time() - begin
             other = run_onnxruntime(case) if reference else None
-        yield Result(name, operator_of(case), case.suite, case.opset, outcome, other)
+        yield Result(name, operator_of(case), case.suite, case.opset, outcome, other, seconds)
 
 
 def by_operator(results: Iterable[Result]) -> dict[str, list[Result]]:
