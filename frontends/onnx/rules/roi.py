@@ -5,7 +5,11 @@ columns: weights and sample places for RoiAlign, membership for MaxRoiPool.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
@@ -55,7 +59,7 @@ def roi_align(node: NodeView, b: Builder) -> Instruction:
     elif mode == "avg":
         result = _average_by_weights(b, x, images, spans)
     else:
-        node.unsupported("the maximum over as many samples as the region is large", "give a sampling_ratio")
+        result = _maximum_in_a_loop(b, x, images, spans)
     return b.convert(result, given.tensor_type.element)
 
 
@@ -106,33 +110,100 @@ def _clamped(b: Builder, place: Instruction, size: int) -> Instruction:
     return b.clamp(b.constant(0, element), place, b.constant(size - 1, element))
 
 
+Taps: TypeAlias = list[tuple[Instruction, Instruction]]
+"""Along one spatial dimension, the s32 pixel and the weight of each tap of a sample."""
+
+
+def _taps(b: Builder, span: Span, place: Instruction, shape: Shape, dimensions: Sequence[int]) -> Taps:
+    """The two pixels around each place, over `shape`, of which `place` has some dimensions."""
+    counts = _counts(b, place, span.size)
+    pairs = []
+    for pixel, weight in linear_taps(b, _clamped(b, place, span.size)):
+        whole = b.convert(_clamped(b, pixel, span.size), S32)
+        weight = b.select(counts, weight, b.full_like(weight, 0))
+        pairs.append((b.broadcast(whole, shape, dimensions), b.broadcast(weight, shape, dimensions)))
+    return pairs
+
+
+def _combined(b: Builder, x: Instruction, images: Instruction, taps: Sequence[Taps], mode: str) -> Instruction:
+    """[R, C, ...]: the sum (or, for max, the greatest) of the four pixels around each sample times their weights."""
+    combined: Instruction | None = None
+    for (row, row_weight), (column, column_weight) in itertools.product(*taps):
+        pixel = _read(b, x, images, row, column)
+        others = [0, *range(2, len(pixel.shape))]
+        part = b.multiply(pixel, b.broadcast(b.multiply(row_weight, column_weight), pixel.shape, others))
+        if combined is None:
+            combined = part
+        else:
+            combined = b.add(combined, part) if mode == "avg" else b.maximum(combined, part)
+    assert combined is not None
+    return combined
+
+
+def _maximum_in_a_loop(b: Builder, x: Instruction, images: Instruction, spans: Sequence[Span]) -> Instruction:
+    """As many samples as a bin has pixels, ceil(bin_length) along each dimension: one more for all bins in each round.
+
+    There are as many rounds as the largest region has samples in a bin; bins of smaller ones leave out the rest.
+    A bin without samples is 0.
+    """
+    counts = [b.maximum(b.unary("ceil", s.bin_length), b.full_like(s.bin_length, 0)) for s in spans]
+    counts = [b.convert(c, S32) for c in counts]
+    most = [b.reduce_by("maximum", c, [0]) for c in counts]
+    shape = (spans[0].regions, x.shape[1], spans[0].bins, spans[1].bins)
+    lowest = b.full(shape, -np.inf, x.tensor_type.element)
+    total, columns = b.multiply(*most), b.maximum(most[1], b.constant(1, S32))
+    ends = [v for s in spans for v in (s.start, s.bin_length)]
+    init = b.tuple(b.constant(0, S32), lowest, total, columns, x, images, *counts, *ends)
+
+    body = Builder("next_sample", b.source)
+    state = body.parameter(init.type)
+    t, best, total, columns, image, numbers, *rest = (
+        body.get_tuple_element(state, k) for k in range(len(init.operands))
+    )
+    inner = [Span(rest[2 + 2 * d], rest[3 + 2 * d], span.bins, span.size) for d, span in enumerate(spans)]
+    position = [body.divide(t, columns), body.remainder(t, columns)]
+    part = _combined(body, image, numbers, _taps_of_sample(body, inner, rest[:2], position), "max")
+    active = [body.compare(body.broadcast_scalar(i, c.shape), c, "LT") for i, c in zip(position, rest, strict=False)]
+    here = body.broadcast(body.and_(*active), shape, [0])
+    best = body.select(here, body.maximum(best, part), best)
+    root = body.tuple(body.add(t, body.constant(1, S32)), best, total, columns, image, numbers, *rest)
+
+    condition = Builder("more_samples", b.source)
+    state = condition.parameter(init.type)
+    more = condition.compare(condition.get_tuple_element(state, 0), condition.get_tuple_element(state, 2), "LT")
+    best = b.get_tuple_element(b.while_(init, condition.build(more), body.build(root)), 1)
+    empty = b.compare(b.multiply(*counts), b.full_like(counts[0], 0), "EQ")
+    return b.select(b.broadcast(empty, shape, [0]), b.full_like(best, 0), best)
+
+
+def _taps_of_sample(
+    b: Builder, spans: Sequence[Span], counts: Sequence[Instruction], position: Sequence[Instruction]
+) -> list[Taps]:
+    """The taps [R, bins, bins] of sample `position` of every bin; a region has `counts[d]` samples along d."""
+    shape = (spans[0].regions, spans[0].bins, spans[1].bins)
+    found = []
+    for d, span in enumerate(spans):
+        own = (span.regions, span.bins)
+        sample = b.broadcast_scalar(b.convert(position[d], span.element), own)
+        count = b.broadcast(b.convert(b.maximum(counts[d], b.full_like(counts[d], 1)), span.element), own, [0])
+        found.append(_taps(b, span, _places(b, span, own, sample, count), shape, [0, 1 + d]))
+    return found
+
+
 def _over_samples(
     b: Builder, x: Instruction, images: Instruction, spans: list[Span], mode: str, ratio: int
 ) -> Instruction:
     """ratio x ratio samples in every bin, each read from four pixels: [R, C, bins, bins]."""
     regions, channels = spans[0].regions, x.shape[1]
     shape = (regions, spans[0].bins, spans[1].bins, ratio, ratio)
-    taps: list[list[tuple[Instruction, Instruction]]] = []
+    taps: list[Taps] = []
     for d, span in enumerate(spans):
         own = (regions, span.bins, ratio)
         sample = b.iota(TensorType(span.element, own), 2)
         place = _places(b, span, own, sample, b.full(own, ratio, span.element))
-        counts = _counts(b, place, span.size)
-        pairs = []
-        for pixel, weight in linear_taps(b, _clamped(b, place, span.size)):
-            whole = b.convert(_clamped(b, pixel, span.size), S32)
-            weight = b.select(counts, weight, b.full_like(weight, 0))
-            pairs.append((b.broadcast(whole, shape, [0, 1 + d, 3 + d]), b.broadcast(weight, shape, [0, 1 + d, 3 + d])))
-        taps.append(pairs)
-    combined: Instruction | None = None
-    for (row, row_weight), (column, column_weight) in itertools.product(*taps):
-        pixel = _read(b, x, images, row, column)
-        part = b.multiply(pixel, b.broadcast(b.multiply(row_weight, column_weight), pixel.shape, [0, 2, 3, 4, 5]))
-        if combined is None:
-            combined = part
-        else:
-            combined = b.add(combined, part) if mode == "avg" else b.maximum(combined, part)
-    assert combined is not None and combined.shape[:2] == (regions, channels)
+        taps.append(_taps(b, span, place, shape, [0, 1 + d, 3 + d]))
+    combined = _combined(b, x, images, taps, mode)
+    assert combined.shape[:2] == (regions, channels)
     if mode == "max":
         return b.reduce_by("maximum", combined, [4, 5])
     total = b.reduce_by("add", combined, [4, 5])

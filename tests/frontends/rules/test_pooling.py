@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
+import onnxla
 from tests.frontends.rules.one_node import check_node, normal
+from tests.frontends.witness import model_of
 
 WINDOWS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 7, 8), {"kernel_shape": [2, 3]}),
@@ -106,6 +109,35 @@ def test_roi_align_of_regions_much_larger_and_smaller_than_a_bin() -> None:
 def test_roi_align_maximum() -> None:
     attributes: dict[str, Any] = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "mode": "max"}
     check_node("RoiAlign", normal(2, 3, 10, 11), REGIONS[:4], np.array([0, 1, 1, 0]), rtol=1e-4, **attributes)
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "output_half_pixel"])
+def test_roi_align_maximum_over_as_many_samples_as_a_bin_has_pixels(mode: str) -> None:
+    attributes: dict[str, Any] = {"output_height": 3, "output_width": 2, "mode": "max", "spatial_scale": 0.9}
+    regions = np.concatenate([REGIONS[:4], np.array([[-40, 2, 90, 3]], np.float32)])
+    belongs = np.array([0, 1, 1, 0, 0])
+    check_node(
+        "RoiAlign",
+        normal(2, 3, 10, 11),
+        regions,
+        belongs,
+        coordinate_transformation_mode=mode,
+        rtol=1e-4,
+        atol=1e-5,
+        **attributes,
+    )
+
+
+def test_roi_align_maximum_of_a_bin_without_samples() -> None:
+    region = np.array([[5, 5, 3, 4], [1, 1, 4, 4]], np.float32)
+    attributes: dict[str, Any] = {"output_height": 2, "output_width": 2, "mode": "max"}
+    model = model_of(
+        [helper.make_node("RoiAlign", ["x", "r", "i"], ["y"], **attributes)],
+        {"x": normal(1, 1, 6, 6), "r": region, "i": np.zeros(2, np.int64)},
+        ["y"],
+    )
+    (y,) = onnxla.compile(model).run(None, {"x": normal(1, 1, 6, 6), "r": region, "i": np.zeros(2, np.int64)})
+    assert (y[0] == 0).all() and (y[1] != 0).all()
 
 
 def test_roi_align_before_opset_16() -> None:
