@@ -4,7 +4,7 @@ The device's primary context is used, so memory may be shared with other librari
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from onnxla.errors import DeviceError, ResourceLimitError
@@ -78,6 +78,36 @@ class CudaDevice:
         self._enter()
         parameters = (tuple(arguments), (ctypes.c_void_p,) * len(arguments))
         self._call(self._driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, self._stream, parameters, 0))
+
+    def record(self, work: Callable[[], None]) -> Any:
+        """A CUDA graph of the stream's work, ready to be launched."""
+        self._enter()
+        driver = self._driver
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._call(driver.cuStreamBeginCapture(self._stream, mode))
+        try:
+            work()
+        finally:
+            graph = self._call(driver.cuStreamEndCapture(self._stream))
+        recording = self._call(driver.cuGraphInstantiate(graph, 0))
+        self._call(driver.cuGraphDestroy(graph))
+        return recording
+
+    def replay(self, recording: Any) -> None:
+        self._enter()
+        self._call(self._driver.cuGraphLaunch(recording, self._stream))
+
+    def forget(self, recording: Any) -> None:
+        self._enter()
+        self._call(self._driver.cuGraphExecDestroy(recording))
+
+    def wait_for(self, stream: int) -> None:
+        self._enter()
+        driver = self._driver
+        event = self._call(driver.cuEventCreate(int(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
+        self._call(driver.cuEventRecord(event, driver.CUstream(stream)))
+        self._call(driver.cuStreamWaitEvent(self._stream, event, 0))
+        self._call(driver.cuEventDestroy(event))  # it lives until the stream has passed it
 
     def synchronize(self) -> None:
         self._enter()

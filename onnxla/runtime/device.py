@@ -5,7 +5,7 @@ work of a device happens in the order in which it was asked for.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -38,6 +38,18 @@ class Device(Protocol):
 
     def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
         """Run a kernel; `arguments` are addresses."""
+
+    def record(self, work: Callable[[], None]) -> Any:
+        """The launches and copies that `work` asks for: remembered, not done, for `replay` to do as often as wanted."""
+
+    def replay(self, recording: Any) -> None:
+        """Do what was recorded, in its order."""
+
+    def forget(self, recording: Any) -> None:
+        """Give back what `record` gave."""
+
+    def wait_for(self, stream: int) -> None:
+        """Let what is asked for from now on come after what others have asked of one of their streams."""
 
     def synchronize(self) -> None:
         """Return when all work is done."""

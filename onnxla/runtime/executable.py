@@ -78,7 +78,7 @@ class Executable:
         self,
         values: Sequence[Any],
         threads: int,
-        out: Sequence[Array | None] | None = None,
+        out: Sequence[Any] | None = None,
         profile: Array | None = None,
     ) -> list[Array]:
         """Run on `values`, one for each input, and return one array for each output.

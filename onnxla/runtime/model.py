@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 Specialise: TypeAlias = Callable[[Mapping[str, Array]], Program]
 """Compiles the model for the shapes of the arrays, and for the values of those that decide shapes."""
-Out: TypeAlias = Mapping[str, Array] | Sequence[Array | None] | None
+Out: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
+"""Arrays that receive results: of numpy, or on a GPU."""
 
 
 class CompiledModel:
@@ -229,7 +230,7 @@ class CompiledModel:
                 f"not outputs of the model: {', '.join(unknown)}; it gives {', '.join(self._output_names)}"
             )
 
-    def _out_by_position(self, names: Sequence[str], out: Mapping[str, Array] | Sequence[Array | None]) -> list[Any]:
+    def _out_by_position(self, names: Sequence[str], out: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
         """`out` as one entry for each output of the model."""
         if not isinstance(out, Mapping):
             if len(out) != len(names):
@@ -244,6 +245,10 @@ class CompiledModel:
             only = len(executables) == 1 and self._specialise is None
             if (only and len(executables[0].program.inputs) == len(values)) or executables[0].fits(values):
                 return self._results(executables[0], values, out)
+            for executable in executables[1:]:
+                if executable.fits(values):
+                    self._put_first(executable)
+                    return self._results(executable, values, out)
         executable, chosen = self._prepare(values)
         return self._results(executable, chosen, out)
 
