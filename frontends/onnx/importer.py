@@ -204,8 +204,8 @@ def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session
                     UnsupportedOpError,
                     f"the input {spec.name} is {spec.onnx_type}; only tensors of numbers can be inputs",
                     hint=f'give its value while compiling: constants={{"{spec.name}": ...}}'
-                    if spec.onnx_type == "tensor(string)"
-                    else "",
+                    if spec.onnx_type == STRINGS
+                    else "onnxla.backend.prepare(model) compiles for the structure of what it is run on",
                     needs_constants=(spec.name,) if spec.onnx_type == "tensor(string)" else (),
                 )
             )

@@ -1,6 +1,7 @@
 """Strings on their way into native code, which takes the places that they have in a list of words."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,16 @@ def native_strings(program: Program, values: Sequence[Any]) -> list[Any]:
     ]
 
 
+@lru_cache(maxsize=64)
+def _place_of_word(words: tuple[str, ...]) -> Mapping[str, int]:
+    return {word: i for i, word in enumerate(words)}
+
+
 def places_of(name: str, value: Any, words: Sequence[str]) -> Array:
     """For each string its place in `words`, or their number where it is not there."""
     array = np.asarray(value)
     if array.dtype.kind not in "OSU":
         raise InputError(f"{name}: dtype {array.dtype}, the model takes strings")
-    place: Mapping[str, int] = {word: i for i, word in enumerate(words)}
+    place = _place_of_word(tuple(words))
     text = (t.decode() if isinstance(t, bytes) else str(t) for t in array.reshape(-1).tolist())
     return np.fromiter((place.get(t, len(words)) for t in text), np.int64, array.size).reshape(array.shape)

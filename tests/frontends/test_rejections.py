@@ -140,6 +140,17 @@ def test_maps_and_strings_that_would_be_computed() -> None:
     )
 
 
+def test_sequences_as_inputs() -> None:
+    model = model_of([node("SequenceLength", ["s"], ["n"])], {}, {"n": INT})
+    model.graph.input.append(helper.make_tensor_sequence_value_info("s", F, None))
+    with pytest.raises(UnsupportedOpError) as caught:
+        import_model(model)
+    assert str(caught.value) == (
+        "the input s is seq(tensor(float)); only tensors of numbers can be inputs\n"
+        "  hint   onnxla.backend.prepare(model) compiles for the structure of what it is run on"
+    )
+
+
 def test_of_one_kind_they_raise_that_kind() -> None:
     dynamic = [node("NonZero", ["x"], ["a"]), node("Unique", ["x"], ["b"])]
     with pytest.raises(DynamicShapeError):
