@@ -10,12 +10,11 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from onnxla.errors import ArtifactError
 from onnxla.runtime.results import Result
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 # The element's name in HLO: its name in a signature (onnxruntime's words), and its dtype in numpy or ml_dtypes.
 _ELEMENTS = {
