@@ -43,6 +43,11 @@ def with_tensors(value: Value, tensors: Sequence[Instruction]) -> Value:
     return tensors[0]
 
 
+def not_uniform(value: Value) -> Value:
+    """The value, of whose elements nothing is known where it is a list."""
+    return replace(value, uniform=None) if isinstance(value, ListValue) else value
+
+
 def travels(value: Value) -> bool:
     """Whether it is carried by tensors, now or once it was written to."""
     return isinstance(value, (Instruction, ListValue))

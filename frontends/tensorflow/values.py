@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from onnxla.frontends.onnx.values import StringConstant
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import ElementType
+from onnxla.hlo.types import Array, ElementType
 
-__all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "Value", "describe"]
+__all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "Uniform", "Value", "describe"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,13 @@ class Handle:
         return f"variable {self.name}"
 
 
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """What is known of a list that grows: each element is `value`; None while there is no element."""
+
+    value: Array | None
+
+
 @dataclass(frozen=True)
 class ListValue:
     """A TensorList: `stack` holds its elements; none while nothing was written to it and their shape is open."""
@@ -36,6 +43,8 @@ class ListValue:
     """What is known of the elements' shape while there is no stack."""
     count: Instruction | None = None
     """How many elements there are (a scalar s64) of a list that grows, of which `length` is the most; else all."""
+    uniform: Uniform | None = None
+    """Gradients keep sizes in such lists, which must be known when they are taken out again."""
 
     def __str__(self) -> str:
         shape = "..." if self.stack is None else ",".join(map(str, self.stack.shape[1:]))

@@ -1,10 +1,12 @@
 """Constants, values passed on unchanged, and operations that a compiled program does without."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
-from onnxla.frontends.tensorflow.values import Handle, StringConstant, Value
+from onnxla.frontends.tensorflow.values import Handle, ListValue, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Instruction
@@ -67,7 +69,11 @@ def placeholder(node: NodeView, b: Builder) -> Value:
 
 
 @tf_op("ZerosLike")
-def zeros_like(node: NodeView, b: Builder) -> Instruction:
+def zeros_like(node: NodeView, b: Builder) -> Value:
+    """Of a list too: as many zeros."""
+    value = node.value(0)
+    if isinstance(value, ListValue):
+        return replace(value, stack=None if value.stack is None else b.full_like(value.stack, 0), uniform=None)
     return b.full_like(node.input(0), 0)
 
 

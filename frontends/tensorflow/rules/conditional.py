@@ -8,6 +8,7 @@ from onnxla.frontends.tensorflow.bodies import (
     Inner,
     import_inner,
     inner_of,
+    not_uniform,
     over_one_tuple,
     same_type,
     tensors_of,
@@ -90,7 +91,7 @@ def choose(node: NodeView, b: Builder, index: Instruction, branches: Sequence[Ca
     elements = iter([b.get_tuple_element(result, k) for k in range(sum(counts) + len(written))])
     outputs = list(first.results)
     for i, count in zip(moving, counts, strict=True):
-        outputs[i] = with_tensors(first.results[i], [next(elements) for _ in range(count)])
+        outputs[i] = not_uniform(with_tensors(first.results[i], [next(elements) for _ in range(count)]))
     for name in written:
         node.host.state.write(name, next(elements))
     return outputs

@@ -1,6 +1,7 @@
 """Arithmetic, comparisons and bits, element by element; two operands broadcast as in numpy."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from onnxla.frontends.onnx.broadcasting import broadcast_together
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
+from onnxla.frontends.tensorflow.values import ListValue, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import PRED
@@ -232,8 +234,15 @@ def conj(node: NodeView, b: Builder) -> Instruction:
 
 
 @tf_op("AddN", "AccumulateNV2")
-def add_n(node: NodeView, b: Builder) -> Instruction:
-    return reduce(b.add, node.inputs())
+def add_n(node: NodeView, b: Builder) -> Value:
+    """Lists add element by element; one that nothing was written to is zero."""
+    lists = [v for v in node.values() if isinstance(v, ListValue)]
+    if not lists:
+        return reduce(b.add, node.inputs())
+    if len(lists) != node.input_count:
+        node.unsupported("the sum of a list and a tensor", "add tensors to tensors")
+    stacks = [v.stack for v in lists if v.stack is not None]
+    return replace(lists[0], stack=reduce(b.add, stacks) if stacks else None, uniform=None)
 
 
 @tf_op("ClipByValue")

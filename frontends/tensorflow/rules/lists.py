@@ -5,10 +5,13 @@ What recurrent networks and maps keep their steps in. An element's shape may bec
 
 from dataclasses import replace
 
+import numpy as np
+
+from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.tensorflow.element_types import VARIANT
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
-from onnxla.frontends.tensorflow.values import ListValue
+from onnxla.frontends.tensorflow.values import ListValue, Uniform
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S32, S64
@@ -66,7 +69,7 @@ def empty(node: NodeView, b: Builder) -> ListValue:
     most = node.known(1)
     if most is None or int(most) < 1:
         return _list_of(node, 0, 0)
-    return replace(_list_of(node, 0, int(most)), count=b.constant(0, S64))
+    return replace(_list_of(node, 0, int(most)), count=b.constant(0, S64), uniform=Uniform(None))
 
 
 @tf_op("TensorListFromTensor")
@@ -123,7 +126,7 @@ def with_item(node: NodeView, b: Builder, value: ListValue, place: Instruction, 
     zero = b.constant(0, S64)
     starts = [b.convert(b.reshape(place, ()), S64), *(zero for _ in item.shape)]
     update = b.reshape(item, (1, *item.shape))
-    return replace(value, stack=b.dynamic_update_slice(stack, update, starts))
+    return replace(value, stack=b.dynamic_update_slice(stack, update, starts), uniform=None)
 
 
 @tf_op("TensorListPushBack")
@@ -132,10 +135,20 @@ def push_back(node: NodeView, b: Builder) -> ListValue:
     value, item = node.tensor_list(0), node.input(1)
     if value.count is not None:
         grown = with_item(node, b, value, value.count, item)
-        return replace(grown, count=b.add(value.count, b.full_like(value.count, 1)))
+        count = b.add(value.count, b.full_like(value.count, 1))
+        return replace(grown, count=count, uniform=_still_uniform(node, value, item))
     one = b.reshape(item, (1, *item.shape))
     stack = one if value.length == 0 else b.concatenate([written_out(node, b, value), one], 0)
     return ListValue(value.length + 1, value.element, stack)
+
+
+def _still_uniform(node: NodeView, value: ListValue, item: Instruction) -> Uniform | None:
+    """What is known of all elements once `item` is one of them."""
+    known = node.host.known_value(item) if item.tensor_type.size <= SPECIALISABLE_ELEMENTS else None
+    if value.uniform is None or known is None:
+        return None
+    before = value.uniform.value
+    return Uniform(known) if before is None or np.array_equal(before, known) else None
 
 
 @tf_op("TensorListPopBack", outputs=("output_handle", "tensor"))
@@ -144,8 +157,12 @@ def pop_back(node: NodeView, b: Builder) -> list[ListValue | Instruction]:
     if value.length == 0:
         node.shape_error("an element of an empty list is read")
     if value.count is not None:
-        count = b.subtract(value.count, b.full_like(value.count, 1))
-        return [replace(value, count=count), item_at(node, b, replace(value, count=None), count)]
+        place = b.subtract(value.count, b.full_like(value.count, 1))
+        if value.uniform is not None and value.uniform.value is not None:
+            element = b.constant(value.uniform.value)
+        else:
+            element = item_at(node, b, replace(value, count=None), place)
+        return [replace(value, count=place), element]
     stack, last = written_out(node, b, value), value.length - 1
     rest = [0] * (len(stack.shape) - 1)
     item = b.slice(stack, [last, *rest], stack.shape)
@@ -202,4 +219,4 @@ def resize(node: NodeView, b: Builder) -> ListValue:
         kept = b.slice(value.stack, [0] * rank, [wanted, *value.stack.shape[1:]])
     else:
         kept = b.pad(value.stack, b.constant(0, value.element), [0] * rank, [wanted - own, *rest])
-    return replace(value, length=wanted, stack=kept)
+    return replace(value, length=wanted, stack=kept, uniform=None)

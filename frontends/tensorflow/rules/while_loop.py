@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
+import numpy as np
+
 from onnxla.errors import DynamicShapeError, Problem
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.bodies import (
@@ -12,6 +14,7 @@ from onnxla.frontends.tensorflow.bodies import (
     about_shapes,
     import_inner,
     inner_of,
+    not_uniform,
     over_one_tuple,
     passed_through,
     same_type,
@@ -47,6 +50,9 @@ def run_while(node: NodeView, b: Builder, condition: Called, body: Called, value
     try:
         import_inner(node, *body, inner)
         changed = _changed_type(inner, values)
+        if changed is None and not _stay_uniform(values, inner.results):
+            inner = inner_of(node, "loop_body", [not_uniform(v) for v in values], changing)
+            import_inner(node, *body, inner)
     except Poisoned:
         changed = "a shape in its body"
     if changed is None:
@@ -80,6 +86,18 @@ def _with_known_lists(
         if isinstance(result, ListValue) and result.stack is not None and isinstance(value, ListValue):
             found[i] = replace(value, stack=empty_stack(b, value, result.stack.shape[1:]))
     return found
+
+
+def _stay_uniform(values: Sequence[Value], results: Sequence[Value]) -> bool:
+    """Whether what is known of the elements of lists, which the body may have used, holds for every iteration."""
+    for value, result in zip(values, results, strict=True):
+        known = value.uniform.value if isinstance(value, ListValue) and value.uniform is not None else None
+        if known is None:
+            continue
+        after = result.uniform.value if isinstance(result, ListValue) and result.uniform is not None else None
+        if after is None or not np.array_equal(known, after):
+            return False
+    return True
 
 
 def _changed_type(inner: Inner, values: Sequence[Value]) -> str | None:

@@ -612,6 +612,7 @@ gradient(
     )[1],
     f(3),
 )
+gradient("gradient_scan", lambda x: tf.scan(lambda a, c: tf.tanh(a * 0.5 + c), x), f(70, 2))
 gradient("gradient_cond", lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * x, lambda: tf.sin(x)), f(3))
 
 
