@@ -1,9 +1,11 @@
 """`onnx.backend.base.Backend`, implemented: what runners written for it may rely on."""
 
+import unittest
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.backend.test
 import pytest
 from onnx import TensorProto, helper
 
@@ -87,3 +89,17 @@ def test_strings() -> None:
     for word in ("x", "y"):
         (c,) = rep.run([np.array(["p", "q"], object), np.array([word, word], object)])
         assert c.tolist() == [f"p{word}", f"q{word}"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_standards_own_runner_drives_it() -> None:
+    runner = onnx.backend.test.BackendTest(onnxla.backend.OnnxlaBackend, __name__)
+    for name in ("test_relu", "test_sequence_map_add_1_sequence_1_tensor", "test_optional_get_element_sequence"):
+        runner.include(f"{name}_cpu$")
+    suite = unittest.TestSuite(
+        unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in runner.test_cases.values()
+    )
+    result = unittest.TestResult()
+    suite.run(result)
+    assert result.wasSuccessful(), result.failures + result.errors
+    assert result.testsRun - len(result.skipped) == 3
