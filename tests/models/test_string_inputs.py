@@ -134,6 +134,36 @@ def test_a_name_like_the_stand_in_is_a_name() -> None:
     assert y.tolist() == [8, 0]
 
 
+@pytest.mark.parametrize(
+    ("op_type", "attributes"),
+    [
+        ("LabelEncoder", {"classes_strings": ["a", "b"], "default_int64": -5}),
+        ("CategoryMapper", {"cats_strings": ["a", "b"], "cats_int64s": [0, 1], "default_int64": -5}),
+    ],
+)
+def test_encoders_of_the_first_version(op_type: str, attributes: dict[str, Any]) -> None:
+    node = helper.make_node(op_type, ["s"], ["y"], domain=ML, **attributes)
+    model = model_of([node], {"s": (STRING, [3])}, {"y": INT})
+    model.opset_import[1].version = 1
+    compiled = onnxla.compile(model)
+    assert_as_onnxruntime(model, compiled, {"s": np.array(["b", "?", "a"], object)})
+    assert compiled.programs
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes"),
+    [
+        ("LabelEncoder", {"classes_strings": ["a", "b"]}),
+        ("CategoryMapper", {"cats_strings": ["a", "b"], "cats_int64s": [0, 1]}),
+    ],
+)
+def test_encoders_of_the_first_version_backwards(op_type: str, attributes: dict[str, Any]) -> None:
+    node = helper.make_node(op_type, ["n"], ["y"], domain=ML, **attributes)
+    model = model_of([node], {"n": (INT, [3])}, {"y": STRING})
+    model.opset_import[1].version = 1
+    assert_as_onnxruntime(model, onnxla.compile(model), {"n": np.array([1, 7, 0])})
+
+
 def test_strings_to_other_strings() -> None:
     node = helper.make_node(
         "LabelEncoder", ["s"], ["y"], domain=ML, keys_strings=["a", "b"], values_strings=["A", "B"], default_string="?"

@@ -20,7 +20,7 @@ def label_encoder_of_classes(node: NodeView, b: Builder) -> Value:
     """Between strings and their numbers in `classes_strings`."""
     classes = list(node.strings("classes_strings", ()))
     numbers = list(range(len(classes)))
-    if isinstance(node.value(0), StringConstant):
+    if isinstance(node.value(0), (StringConstant, ChosenStrings)):
         return _mapped(node, b, classes, np.array(numbers, np.int64), np.int64(node.int("default_int64", -1)))
     values = np.array(classes, object)
     return _mapped(node, b, numbers, values, node.string("default_string", "_Unused"))
@@ -60,7 +60,7 @@ def category_mapper(node: NodeView, b: Builder) -> Value:
     strings, numbers = list(node.strings("cats_strings")), list(node.ints("cats_int64s"))
     if len(strings) != len(numbers):
         node.shape_error("cats_strings and cats_int64s differ in length")
-    if isinstance(node.value(0), StringConstant):
+    if isinstance(node.value(0), (StringConstant, ChosenStrings)):
         return _mapped(node, b, strings, np.array(numbers, np.int64), node.int("default_int64", -1))
     return _mapped(node, b, numbers, np.array(strings, object), node.string("default_string", "_Unused"))
 
