@@ -6,12 +6,19 @@ are exchanged for elements of the one tuple parameter that HLO's while and condi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnxla.errors import DynamicShapeError, Problem, ShapeError
 from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.values import OptionalValue, SequenceValue, Value, describe
+from onnxla.frontends.onnx.values import (
+    ChosenStrings,
+    MapsValue,
+    OptionalValue,
+    SequenceValue,
+    Value,
+    describe,
+)
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.structural import Constant, Parameter
@@ -46,6 +53,10 @@ class Closure:
             return SequenceValue(tuple(self.bring(e) for e in outer.elements))
         if isinstance(outer, OptionalValue):
             return OptionalValue(None if outer.value is None else self.bring(outer.value))
+        if isinstance(outer, ChosenStrings):
+            return replace(outer, places=self.bring_tensor(outer.places))
+        if isinstance(outer, MapsValue):
+            return replace(outer, scores=self.bring_tensor(outer.scores))
         if isinstance(outer, Instruction):
             return self.bring_tensor(outer)
         return outer

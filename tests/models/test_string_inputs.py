@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 import onnxla
 from onnxla.errors import InputError, UnsupportedOpError
@@ -184,6 +184,42 @@ def test_strings_that_are_moved_first() -> None:
     model = model_of(nodes, {"s": (STRING, [2, 2])}, {"y": INT, "n": INT}, {"i": np.array([1, 0], np.int64)})
     y, n = onnxla.compile(model).run(None, {"s": np.array([["a", "b"], ["b", "c"]], object)})
     assert y.tolist() == [[2, -1], [1, 2]] and n.tolist() == [2, 2]
+
+
+def test_strings_inside_branches_and_loops() -> None:
+    def encoder(number: float, output: str) -> NodeProto:
+        return helper.make_node(
+            "LabelEncoder", ["s"], [output], domain=ML, keys_strings=["a", "b"], values_floats=[number, -number]
+        )
+
+    def body(nodes: list[NodeProto], inputs: list[Any], outputs: list[Any]) -> GraphProto:
+        return helper.make_graph(nodes, "body", inputs, outputs)
+
+    info = helper.make_tensor_value_info
+    branches = {
+        name: body([encoder(number, name)], [], [info(name, FLOAT, [2])])
+        for name, number in (("then_branch", 1.0), ("else_branch", 5.0))
+    }
+    loop = body(
+        [
+            encoder(2.0, "e"),
+            helper.make_node("Add", ["v", "e"], ["w"]),
+            helper.make_node("Identity", ["c"], ["d"]),
+        ],
+        [info("i", INT, []), info("c", TensorProto.BOOL, []), info("v", FLOAT, [2])],
+        [info("d", TensorProto.BOOL, []), info("w", FLOAT, [2])],
+    )
+    nodes = [
+        helper.make_node("If", ["which"], ["start"], **branches),
+        helper.make_node("Loop", ["n", "", "start"], ["y"], body=loop),
+    ]
+    inputs = {"s": (STRING, [2]), "which": (TensorProto.BOOL, []), "n": (INT, [])}
+    model = model_of(nodes, inputs, {"y": FLOAT})
+    compiled = onnxla.compile(model)
+    for which in (True, False):
+        feeds = {"s": np.array(["b", "a"], object), "which": np.array(which), "n": np.array(3)}
+        assert_as_onnxruntime(model, compiled, feeds)
+    assert len(compiled.programs) == 1
 
 
 def test_what_needs_the_strings_themselves_is_compiled_for_their_values() -> None:
