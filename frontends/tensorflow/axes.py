@@ -1,9 +1,17 @@
-"""How rules read an axis: TensorFlow counts negative ones from the end."""
+"""How rules read an axis, negative ones counted from the end, and how far they count along it."""
 
 from collections.abc import Sequence
 
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.hlo.types import Shape
+
+_MOST_PLACES = 1 << 24
+
+
+def require_enumerable(node: NodeView, count: float, most: int = _MOST_PLACES) -> None:
+    """A problem where `count` places, which a rule is to write out one by one, are more than it should."""
+    if not count <= most:
+        node.unsupported(f"{count:.0f} places along one dimension", f"up to {most} are supported")
 
 
 def normal_axis(node: NodeView, axis: int, rank: int) -> int:

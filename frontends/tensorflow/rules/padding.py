@@ -3,6 +3,7 @@
 import numpy as np
 
 from onnxla.frontends.onnx.rules.slicing import pick_positions
+from onnxla.frontends.tensorflow.axes import require_enumerable
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
 from onnxla.hlo.builder import Builder
@@ -48,6 +49,7 @@ def mirrored_positions(node: NodeView, size: int, low: int, high: int) -> np.nda
     reflect = node.string("mode") == "REFLECT"
     if max(low, high) > size - int(reflect):
         node.shape_error(f"padding of {low} and {high} is more than a dimension of {size} has to mirror")
+    require_enumerable(node, low + size + high)
     place = np.arange(-low, size + high)
     place = np.where(place < 0, -place if reflect else -place - 1, place)
     return np.where(place >= size, 2 * size - (2 if reflect else 1) - place, place)

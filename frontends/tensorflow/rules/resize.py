@@ -7,6 +7,7 @@ import numpy as np
 from onnxla.frontends.onnx.rules.resize import weighted
 from onnxla.frontends.onnx.rules.resize_coordinates import Axis, F, Taps, cubic_taps, linear_taps
 from onnxla.frontends.onnx.rules.slicing import pick_positions
+from onnxla.frontends.tensorflow.axes import require_enumerable
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
 from onnxla.hlo.builder import Builder
@@ -14,6 +15,7 @@ from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, Array
 
 CUBIC_OF_HALF_PIXEL, CUBIC, TABLE_SIZE = -0.5, -0.75, 1024
+LARGEST_SIDE = 1 << 16
 
 
 def _places(node: NodeView, size: int, output: int) -> tuple[Array, Axis]:
@@ -29,6 +31,7 @@ def _sizes(node: NodeView) -> Sequence[int]:
     sizes = node.constant_ints(1)
     if len(sizes) != 2 or min(sizes) < 1 or len(node.input(0).shape) != 4:
         node.shape_error(f"{node.input(0).tensor_type} cannot be resized to {list(sizes)}")
+    require_enumerable(node, max(sizes), LARGEST_SIDE)
     return sizes
 
 

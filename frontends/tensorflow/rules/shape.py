@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnxla.frontends.onnx.broadcasting import shape_of_broadcast
-from onnxla.frontends.tensorflow.axes import normal_axes, normal_axis
+from onnxla.frontends.tensorflow.axes import normal_axes, normal_axis, require_enumerable
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
 from onnxla.hlo.builder import Builder
@@ -209,6 +209,7 @@ def range_(node: NodeView, b: Builder) -> Instruction:
     start, limit, delta = (node.constant(i).reshape(()).item() for i in range(3))
     if delta == 0:
         node.shape_error("the step of a range is 0")
+    require_enumerable(node, max((limit - start) / delta, 0))
     return b.constant(np.arange(start, limit, delta), node.input(0).tensor_type.element)
 
 
@@ -217,6 +218,7 @@ def lin_space(node: NodeView, b: Builder) -> Instruction:
     """`num` numbers from `start` to `stop`, both included."""
     start, stop, count = node.input(0), node.input(1), node.constant_int(2)
     element = start.tensor_type.element
+    require_enumerable(node, count)
     steps = b.constant(np.arange(count), element)
     step = b.divide(b.subtract(stop, start), b.full((), max(count - 1, 1), element))
     return b.add(b.broadcast(start, (count,), []), b.multiply(steps, b.broadcast(step, (count,), [])))

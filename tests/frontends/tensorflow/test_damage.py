@@ -11,6 +11,7 @@ from onnxla.errors import OnnxlaError
 from onnxla.frontends.tensorflow.importer import try_import
 from onnxla.frontends.tensorflow.messages import GraphDef
 from onnxla.frontends.tensorflow.model_file import read_tensorflow
+from tests.frontends.tensorflow.graphs import graph
 
 FOLDER = Path(__file__).parent / "operations"
 FILES = ("slices", "while", "scan_v1", "branches_v1", "conv2d_same_2_1", "segments", "joining", "stateless_random")
@@ -65,3 +66,9 @@ def test_a_function_that_calls_itself_is_refused() -> None:
     call.attr["f"].func.name = "again"
     result = try_import(read_tensorflow(g), outputs=["y"])
     assert [p.cause for p in result.problems] == ["PartitionedCall: the function again calls itself"]
+
+
+def test_a_range_of_a_billion_is_refused_at_once() -> None:
+    g = graph(("r", "Range", ["zero", "end", "one"]), constants={"zero": 0, "one": 1, "end": 1_000_000_000})
+    result = try_import(read_tensorflow(g), outputs=["r"])
+    assert [p.cause for p in result.problems] == ["1000000000 places along one dimension"]
