@@ -19,6 +19,7 @@ from onnxla.errors import CompileError
 from onnxla.frontends.onnx.importer import ImportedModel, import_model
 from onnxla.frontends.onnx.registry import NoRule, lookup, normal_domain
 from onnxla.hlo.types import Array
+from onnxla.runtime.vocabulary import places_of
 
 EXCEPTIONS = {
     "test_training_dropout*": "drops at random",
@@ -92,6 +93,7 @@ def mismatches(case: Case) -> Iterator[str]:
     for inputs, outputs in case.data_sets:
         feeds = {info.name: array_of(value) for info, value in zip(graph.input, inputs, strict=True)}
         imported = import_for(case, feeds)
+        feeds |= {name: places_of(name, feeds[name], words) for name, words in imported.vocabularies.items()}
         results = imported.module.entry.evaluate(*(feeds[spec.name] for spec in imported.inputs))
         for spec, got, value in zip(imported.outputs, results, outputs, strict=True):
             expected = array_of(value)
