@@ -11,6 +11,7 @@ from onnxla.passes.complex_numbers import SplitComplexNumbers
 from onnxla.passes.constant_folding import FoldConstants
 from onnxla.passes.dilated_convolutions import SplitDilatedConvolutions
 from onnxla.passes.expansion import ExpandOperations
+from onnxla.passes.fuse_attention import FuseAttention
 from onnxla.passes.fusion import FuseInstructions
 from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
@@ -29,6 +30,7 @@ CONSTRAINTS = (
     ("integer-contractions", "lower-contractions", "quantised weights are no factors to round"),
     ("simplify", "assign-layouts", "padding and scales belong into convolutions in the model's own order"),
     ("assign-layouts", "fuse-instructions", "fusions are closed to every other pass"),
+    ("simplify", "fuse-attention", "attention is found in one spelling"),
     ("merge-common-subexpressions", "fuse-instructions", "equal values in different kernels would be computed twice"),
 )
 """(earlier, later, why): the first `later` comes after an `earlier`."""
@@ -54,6 +56,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     splitting: list[Pass] = [SplitReductions()] if target_kind == "cpu" else []
     factors = {"fp16": F16, "bf16": BF16}.get(options.precision)
     lowering: list[Pass] = [] if factors is None else [LowerContractions(factors)]
+    # for GPUs only, from sm_80 on: the kernel multiplies on their matrix units
+    attention: list[Pass] = [FuseAttention()] if target_kind == "gpu" and "sm_7" not in options.target_gpu else []
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
@@ -73,6 +77,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         MergeCommonSubexpressions(),  # equal transposes of one value
         SplitComplexNumbers(),  # complex constants that folding made
         *splitting,
+        *attention,  # before the rest of fusion, which would put softmax into a kernel of its own
         FuseInstructions(),  # last: every pass before it sees plain instructions
     ]
     check_order(passes)

@@ -18,6 +18,12 @@ from onnxla.hlo.types import PRED, Shape
 
 def lower_dot(cluster: Cluster, hero: Instruction, target: GpuTarget) -> Lowering | None:
     """`hero` is the dot of the cluster. None for element types that the core does not sum."""
+    assert isinstance(hero.op, Dot)
+    return lower_contraction(cluster, hero, view_of(hero), hero.op.element, target)
+
+
+def view_of(hero: Instruction) -> View:
+    """A dot as products of matrices."""
     op = hero.op
     assert isinstance(op, Dot)
     lhs, rhs = (o.tensor_type for o in hero.operands)
@@ -52,8 +58,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: GpuTarget) -> Lowerin
         _run(lhs.shape, op.lhs_contracting if along_depth[0] else lhs_free),
         _run(rhs.shape, op.rhs_contracting if along_depth[1] else rhs_free),
     )
-    view = View(batches, rows, columns, depth, left, right, result, *along_depth, *runs)
-    return lower_contraction(cluster, hero, view, op.element, target)
+    return View(batches, rows, columns, depth, left, right, result, *along_depth, *runs)
 
 
 def _run(shape: Shape, dimensions: Sequence[int]) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from onnxla.codegen.gpu.attention import lower_attention
 from onnxla.codegen.gpu.convolution import lower_convolution
 from onnxla.codegen.gpu.dot import lower_dot
 from onnxla.codegen.gpu.loop import lower_loop
@@ -19,6 +20,7 @@ from onnxla.codegen.lowering import Lowering
 from onnxla.errors import UnsupportedOpError
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
+from onnxla.hlo.ops.control_flow import Fusion
 from onnxla.hlo.ops.indexing import Scatter, Sort
 from onnxla.hlo.types import TensorType
 
@@ -37,6 +39,8 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
     if not emits(cluster.instructions):
         missing = sorted({i.op.opcode for i in cluster.instructions})
         raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}; use target='cpu'")
+    if isinstance(instruction.op, Fusion) and instruction.op.kind == "kCustom":
+        return lower_attention(cluster, target)
     return (
         _contraction(cluster, target)
         or lower_update(cluster, target)

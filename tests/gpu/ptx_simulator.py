@@ -270,6 +270,12 @@ def _reader(kernel: PtxKernel, text: str, dtype: np.dtype[np.generic]) -> Read:
             return lambda wave, who: wave.registers[text].view(dtype)[who]
         # a wider register gives its low bits
         return lambda wave, who: wave.registers[text][who].astype(f"u{dtype.itemsize}").view(dtype)
+    if text.startswith("{"):
+        # registers side by side, the first one in the low bits
+        names = [n.strip() for n in text.strip("{}").split(",")]
+        part = np.dtype(f"u{dtype.itemsize // len(names)}")
+        reads = [_reader(kernel, n, part) for n in names]
+        return lambda wave, who: np.stack([read(wave, who) for read in reads], axis=-1).view(dtype)[..., 0]
     if text.startswith("%"):
         if text not in ("%tid.x", "%ctaid.x", "%ntid.x"):
             raise UnsupportedPtx(text)

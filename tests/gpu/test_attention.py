@@ -1,0 +1,186 @@
+"""Attention in one kernel, in the simulator: all head sizes, tails, masks, and what fuses."""
+
+import re
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import onnxla
+from onnxla.codegen.gpu.compile_nvrtc import compile_cuda
+from onnxla.codegen.gpu.emit_cuda import emit_cuda
+from onnxla.codegen.gpu.schedule import lower
+from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Instruction, Module
+from onnxla.hlo.ops.control_flow import Fusion
+from onnxla.hlo.types import BF16, F16, F32, Array, ElementType, TensorType
+from onnxla.passes.fuse_attention import FuseAttention
+from onnxla.runtime.device_executable import DeviceExecutable
+from tests.gpu.running import reference, run, samples
+from tests.gpu.simulated_device import SimulatedDevice
+from tests.gpu.test_models import feeds_of, model_of, weight
+
+
+def attention(
+    heads: int, queries: int, keys: int, size: int, features: int, element: ElementType = F16, masked: bool = False
+) -> Module:
+    """softmax(q k / 4 + mask) v with queries [m,h,d], keys [n,h,d] and values [n,h,f]."""
+    b = Builder()
+    q = b.parameter(TensorType(element, (queries, heads, size)))
+    k = b.parameter(TensorType(element, (keys, heads, size)))
+    v = b.parameter(TensorType(element, (keys, heads, features)))
+    product = b.dot(q, k, [2], [2], [1], [1], element=F32)
+    scores = b.multiply(product, b.full_like(product, 0.25))
+    if masked:
+        mask = b.parameter(TensorType(F32, (queries, keys)))
+        scores = b.add(scores, b.broadcast(mask, scores.shape, [1, 2]))
+    highest = b.reduce([scores], [b.constant(np.float32(-np.inf))], [2], b.combiner("maximum", F32))
+    exponential = b.exponential(b.subtract(scores, b.broadcast(highest, scores.shape, [0, 1])))
+    total = b.reduce([exponential], [b.constant(np.float32(0))], [2], b.combiner("add", F32))
+    weights = b.divide(exponential, b.broadcast(total, scores.shape, [0, 1]))
+    result = b.dot(b.convert(weights, element), v, [2], [0], [0], [1], element=F32)
+    return Module("attention", b.build(b.tuple(result)))
+
+
+def fused(module: Module) -> Instruction:
+    assert FuseAttention().run(module)
+    (instruction,) = module.entry.root.operands
+    assert isinstance(instruction.op, Fusion)
+    return instruction
+
+
+def check_attention(instruction: Instruction, arrays: list[Array], tolerance: float = 4e-3) -> None:
+    (result,), reports = run(instruction, arrays)
+    assert not reports, dict(reports)
+    assert not reports.conflicts, dict(reports.conflicts)
+    (expected,) = reference(instruction, arrays)
+    np.testing.assert_allclose(result, expected, tolerance, tolerance)
+
+
+@pytest.mark.parametrize(("size", "features"), [(32, 32), (16, 64), (64, 16), (128, 128)])
+def test_head_sizes(size: int, features: int) -> None:
+    instruction = fused(attention(2, 70, 130, size, features))
+    check_attention(instruction, samples(instruction))
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(64, 64), (1, 9), (65, 1), (17, 63), (128, 65)])
+@pytest.mark.parametrize("element", [F16, BF16])
+def test_tails_of_queries_and_keys(queries: int, keys: int, element: ElementType) -> None:
+    instruction = fused(attention(1, queries, keys, 32, 32, element))
+    check_attention(instruction, samples(instruction), 4e-3 if element is F16 else 3e-2)
+
+
+def test_masks() -> None:
+    """Whole blocks of keys may be masked, at the beginning too; a query without any key gives NaN."""
+    instruction = fused(attention(2, 66, 140, 32, 32, masked=True))
+    arrays = samples(instruction)
+    mask = np.zeros((66, 140), "f4")
+    mask[:, :70] = -np.inf
+    mask[5, 100:] = -np.inf
+    mask[7] = -np.inf
+    arrays[[a.shape for a in arrays].index(mask.shape)] = mask
+    check_attention(instruction, arrays)
+    (result,), _ = run(instruction, arrays)
+    assert np.isnan(result[:, 7]).all() and np.isfinite(np.delete(result, 7, 1)).all()
+
+
+def test_large_scores_do_not_overflow() -> None:
+    instruction = fused(attention(1, 16, 100, 32, 32))
+    arrays = samples(instruction)
+    arrays[0] *= np.float16(50)
+    check_attention(instruction, arrays)
+
+
+def test_scores_read_elsewhere_keep_their_kernels() -> None:
+    module = attention(1, 16, 16, 32, 32)
+    (result,) = module.entry.root.operands
+    weights = result.operands[0]
+    b = Builder()
+    module.entry.root = b.tuple(result, weights)
+    assert not FuseAttention().run(module)
+
+
+@pytest.mark.parametrize(("size", "element"), [(24, F16), (256, F16), (32, F32)], ids=["odd size", "large size", "f32"])
+def test_what_the_kernel_is_not_made_for_is_left_alone(size: int, element: ElementType) -> None:
+    assert not FuseAttention().run(attention(1, 16, 16, size, 32, element))
+
+
+@pytest.mark.parametrize("occurrence", [0, 1, 2])
+def test_every_barrier_is_needed(occurrence: int) -> None:
+    instruction = fused(attention(1, 64, 130, 32, 32))
+
+    def without(source: str) -> str:
+        parts = source.split("__syncthreads();")
+        return "__syncthreads();".join(parts[: occurrence + 1]) + "__syncthreads();".join(parts[occurrence + 1 :])
+
+    _, reports = run(instruction, samples(instruction), without)
+    assert reports.kinds
+
+
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_120"])
+def test_resources(size: int, architecture: str) -> None:
+    instruction = fused(attention(8, 128, 256, size, size))
+    (call,) = lower(instruction, GpuTarget(architecture)).calls
+    log = compile_cuda(emit_cuda(call.kernel, "kernel"), architecture).log
+    # ptxas spills three words where one more block fits on a multiprocessor for it
+    assert all(int(n) <= 12 for n in re.findall(r"(\d+) bytes spill", log)), log
+    assert all(int(n) <= GpuTarget().shared_bytes for n in re.findall(r"(\d+) bytes smem", log)), log
+
+
+def transformer_block() -> onnx.ModelProto:
+    """Two heads of 32 over 20 tokens."""
+    nodes = []
+    for name in "qkv":
+        nodes += [
+            helper.make_node("MatMul", ["x", f"w{name}"], [f"{name}1"]),
+            helper.make_node("Reshape", [f"{name}1", "split"], [f"{name}2"]),
+            helper.make_node("Transpose", [f"{name}2"], [name], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]),
+        ]
+    nodes += [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Mul", ["s", "scale"], ["t"]),
+        helper.make_node("Softmax", ["t"], ["p"]),
+        helper.make_node("MatMul", ["p", "v"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["b", "join"], ["c"]),
+        helper.make_node("MatMul", ["c", "wo"], ["y"]),
+    ]
+    weights: dict[str, Array] = {f"w{name}": weight(64, 64) for name in "qkvo"}
+    weights |= {"scale": np.array(0.2, np.float32), "split": np.array([1, 20, 2, 32]), "join": np.array([1, 20, 64])}
+    return model_of(nodes, {"x": (1, 20, 64)}, weights)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_a_transformer_block_has_one_kernel_for_attention(precision: str) -> None:
+    model = transformer_block()
+    feeds = feeds_of(model)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None, "precision": precision})
+    device = SimulatedDevice()
+    (result,) = DeviceExecutable(compiled.programs[0], device).run(list(feeds.values()), 1)
+    np.testing.assert_allclose(result, expected, 1e-2, 1e-2 if precision == "fp16" else 1e-5)
+    fused_attention = "kind=kCustom" in compiled.hlo("optimized_hlo")
+    assert fused_attention == (precision == "fp16")
+
+
+def test_layers_that_share_a_mask_broadcast_it_in_their_kernels() -> None:
+    module = attention(2, 16, 24, 32, 32, masked=True)
+    (result,) = module.entry.root.operands
+    b = Builder()
+    scores = result.operands[0].operands[0].operands[0].operands[0].operands[0]
+    spread = scores.operands[1]
+    assert spread.op.opcode == "broadcast"
+    module.entry.root = b.tuple(result, b.negate(spread))
+    assert FuseAttention().run(module)
+    instruction = module.entry.root.operands[0]
+    assert sorted(len(o.shape) for o in instruction.operands) == [2, 3, 3, 3]
+    check_attention(instruction, samples(instruction))
+
+
+def test_older_gpus_keep_three_kernels() -> None:
+    options = {"cache_dir": None, "precision": "fp16", "target_gpu": "sm_75"}
+    assert "kind=kCustom" not in onnxla.compile(transformer_block(), target="gpu", options=options).hlo("optimized_hlo")
