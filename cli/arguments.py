@@ -14,9 +14,7 @@ from onnxla.errors import InputError
 
 Model: TypeAlias = Annotated[
     Path,
-    typer.Argument(
-        help="An ONNX model, a SavedModel's folder, a GraphDef, HLO text, or a compiled .onnxla file."
-    ),
+    typer.Argument(help="An ONNX model, a SavedModel's folder, a GraphDef, HLO text, or a compiled .onnxla file."),
 ]
 OnnxModel: TypeAlias = Annotated[Path, typer.Argument(help="An ONNX model.")]
 UncompiledModel: TypeAlias = Annotated[

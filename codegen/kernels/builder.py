@@ -88,7 +88,7 @@ class KernelBuilder:
         return value
 
     def round_to_tf32(self, x: Value) -> Value:
-        """The bits of an f32 (U32) rounded to the 10 bits of mantissa that `mma` of `tf32` reads, ties away from zero."""
+        """The bits of an f32 (U32) rounded to the 10 bits of mantissa that `mma` of `tf32` reads, ties away from 0."""
         return self._pure("round_to_tf32", x.type, (x,))
 
     def mma(self, a: Value, b: tuple[Value, Value], total: Value, kind: str) -> Value:

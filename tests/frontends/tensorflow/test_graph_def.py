@@ -86,7 +86,7 @@ def test_every_problem_is_reported_at_once() -> None:
 
 
 def test_a_shape_from_an_input_tells_the_chain() -> None:
-    nodes = ("n", "Placeholder", [], "int32"), ("r", "Range", ["zero", "n", "one"])
+    nodes: list[Any] = [("n", "Placeholder", [], "int32"), ("r", "Range", ["zero", "n", "one"])]
     g = graph(*nodes, constants={"zero": 0, "one": 1})
     with pytest.raises(DynamicShapeError) as found:
         import_tensorflow(g, inputs=["n"], outputs=["r"], shapes={"n": ()})
@@ -148,7 +148,7 @@ def test_fused_operations_are_what_they_are_made_of(op: str, kernel: tuple[int, 
     """With a bias and a leaky relu, against the operations one after another."""
     plain = {"_FusedConv2D": "Conv2D", "_FusedDepthwiseConv2dNative": "DepthwiseConv2dNative", "_FusedMatMul": "MatMul"}
     inputs = ["x", "w", "bias"]
-    placeholders = [(name, "Placeholder", []) for name in inputs]
+    placeholders: list[Any] = [(name, "Placeholder", []) for name in inputs]
     one = graph(*placeholders, ("y", op, inputs))
     several = graph(
         *placeholders, ("p", plain[op], ["x", "w"]), ("q", "BiasAdd", ["p", "bias"]), ("y", "LeakyRelu", ["q"])
@@ -164,8 +164,8 @@ def test_fused_operations_are_what_they_are_made_of(op: str, kernel: tuple[int, 
     image = (5, 2) if op == "_FusedMatMul" else (1, 5, 6, 2)
     arrays = [rng.normal(size=s).astype(np.float32) for s in (image, kernel, (4,))]
     shapes = {name: a.shape for name, a in zip(inputs, arrays, strict=True)}
-    results = [
+    ours, theirs = (
         import_tensorflow(g, inputs=inputs, outputs=["y"], shapes=shapes).module.entry.evaluate(*arrays)[0]
         for g in (one, several)
-    ]
-    np.testing.assert_allclose(*results, rtol=1e-6)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
