@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.comparison import compare
+from onnxla.cli.comparison import compare_all
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import is_artifact, request
 from onnxla.cli.output import duration, print_json, say, table
+from onnxla.cli.parts import flat_outputs
 from onnxla.cli.witness import Witness
 from onnxla.errors import InputError
 
@@ -58,12 +59,9 @@ def bench(
     witness = Witness(model, compiled.num_threads)
     arrays, all_arrays = feeds.arrays, {**wanted.constants, **feeds.arrays}
     names = [t.name for t in compiled.get_outputs()]
-    theirs = witness.run(all_arrays, names)
-    differing = [
-        name
-        for name, mine in zip(names, compiled.run(None, arrays), strict=True)
-        if not compare(name, mine, theirs[name]).agrees
-    ]
+    theirs = flat_outputs(witness.run(all_arrays, names))
+    mine = flat_outputs(dict(zip(names, compiled.run(None, arrays), strict=True)))
+    differing = [c.name for c in compare_all(mine, theirs) if not c.agrees]
 
     def run_ours() -> object:
         return compiled.run(None, arrays)

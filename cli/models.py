@@ -136,9 +136,14 @@ class Request:
         """The compiled model: from its artifact, or made now."""
         if not is_artifact(self.path):
             return self.compile()
-        if self.shapes or self.dims or self.constant_texts:
-            raise InputError(f"{self.path} is compiled already: --shape, --dim and --constant are for models")
-        return onnxla.load_compiled(self.path, num_threads=self.threads)
+        if self.shapes or self.constant_texts or self.options != CompileOptions.from_environment():
+            raise InputError(f"{self.path} is compiled already: --shape, --constant and --option are for models")
+        compiled = onnxla.load_compiled(self.path, num_threads=self.threads)
+        still_open = {n for t in compiled.get_inputs() for n in t.shape or () if isinstance(n, str)}
+        settled = [name for name in self.dims if name not in still_open]
+        if settled:
+            raise InputError(f"{self.path} is compiled already: --dim {settled[0]} is settled or not there")
+        return compiled
 
     def _source(self) -> Any:
         if self.path.suffix == ".hlo":

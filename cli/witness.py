@@ -38,6 +38,12 @@ class Witness:
         """The outputs by name: arrays, or lists, dicts and None. Raises InputError where onnxruntime fails."""
         names = list(self.output_names if names is None else names)
         types = {o.name: o.type for o in self._session.get_outputs()}
+        strangers = [name for name in names if name not in types]
+        if strangers:
+            raise InputError(
+                f"the model that onnxruntime runs has no output {', '.join(strangers)} (it has {', '.join(types)}): "
+                "compare an artifact with the model it was made from"
+            )
         structured = any(dtype_of_onnx_type(types[name]) is None for name in names)
         try:
             if structured or any(_is_text(array) for array in feeds.values()):

@@ -173,6 +173,8 @@ def test_equal_models_give_equal_bytes(tmp_path: Path) -> None:
 def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'my-net' is no C identifier"):
         write_library(network(), tmp_path, "my-net")
+    with pytest.raises(InputError, match="'int' is no C identifier"):
+        write_library(network(), tmp_path, "int")
     several = onnxla.compile(open_model(), dims={"n": [1, 2]})
     with pytest.raises(InputError, match="code for 2 sets of shapes, a library holds one"):
         write_library(several, tmp_path, "several")

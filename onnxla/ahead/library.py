@@ -5,7 +5,6 @@ program; the thread pool keeps its names and is shared. Beside libc, libm and li
 """
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxla.ahead.archive import archive
-from onnxla.ahead.header import c_header
+from onnxla.ahead.header import c_header, c_identifier
 from onnxla.ahead.objects import data_object, rename_symbols
 from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.target import Target
@@ -80,8 +79,8 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
     without code, DeviceError for one of a GPU, ArtifactError where its results are no plain arrays or a file cannot be
     written.
     """
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise InputError(f"{name!r} is no C identifier: choose a name of letters, digits and underscores")
+    if not name or c_identifier(name) != name:
+        raise InputError(f"{name!r} is no C identifier: choose letters, digits and underscores, no keyword")
     program = _only_program(model)
     objects = {f"code{k}.o": _renamed(data, name) for k, data in enumerate(program.objects)}
     machine = read_object(program.objects[0]).machine

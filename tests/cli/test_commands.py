@@ -79,6 +79,34 @@ def test_an_artifact_takes_no_shapes(digits: Path) -> None:
     assert ended.code == 2 and "is compiled already" in ended.err
 
 
+def test_an_artifact_for_several_sizes_runs_on_any_of_them(tmp_path: Path) -> None:
+    several = tmp_path / "several.onnxla"
+    succeed("compile", DIGITS, "--dim", "batch=1,10", "-o", several)
+    ended = onnxla("run", several)
+    assert ended.code == 2 and "hint   give --dim batch=1" in ended.err
+    assert len(succeed("run", several, "--dim", "batch=10", "--json").json["outputs"]["digit"]) == 10
+
+
+def test_an_artifact_takes_no_options(digits: Path) -> None:
+    ended = onnxla("run", digits, "--option", "fast_math=true")
+    assert ended.code == 2 and "--option are for models" in ended.err
+
+
+def test_bench_takes_sequences_apart(tmp_path: Path) -> None:
+    split = helper.make_node("SplitToSequence", ["x"], ["y"], axis=0)
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
+    outputs = [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([split], "split", inputs, outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "split.onnx")
+    document = succeed("bench", tmp_path / "split.onnx", "--rounds", "1", "--json").json
+    assert document["differing"] == []
+
+
+def test_an_artifact_of_another_model_is_no_fault_of_ours(tmp_path: Path, digits: Path) -> None:
+    ended = onnxla("validate", relu_model(tmp_path / "relu.onnx"), "--compiled", digits)
+    assert ended.code == 2 and "compare an artifact with the model it was made from" in ended.err
+
+
 def test_validate_judges_each_output_and_the_values_given(digits: Path) -> None:
     ended = succeed("validate", DIGITS, "-i", DIGITS_INPUT, "--compiled", digits)
     assert "outputs against onnxruntime" in ended.out and "outputs against the values given" in ended.out
