@@ -12,6 +12,7 @@ from onnxla.cli.feeds import require_sizes
 from onnxla.cli.output import progress_bar
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import InputError
+from onnxla.runtime.program import GPU_TRIPLE
 
 if TYPE_CHECKING:
     from onnxla.frontends.onnx.model_file import OnnxModel
@@ -139,6 +140,8 @@ class Request:
         if self.shapes or self.constant_texts or self.options != CompileOptions.from_environment():
             raise InputError(f"{self.path} is compiled already: --shape, --constant and --option are for models")
         compiled = onnxla.load_compiled(self.path, num_threads=self.threads)
+        if self.target == "gpu" and compiled.programs[0].triple != GPU_TRIPLE:
+            raise InputError(f"{self.path} is compiled already, for a CPU: --target is for models")
         still_open = {n for t in compiled.get_inputs() for n in t.shape or () if isinstance(n, str)}
         settled = [name for name in self.dims if name not in still_open]
         if settled:

@@ -90,6 +90,8 @@ def test_an_artifact_for_several_sizes_runs_on_any_of_them(tmp_path: Path) -> No
 def test_an_artifact_takes_no_options(digits: Path) -> None:
     ended = onnxla("run", digits, "--option", "fast_math=true")
     assert ended.code == 2 and "--option are for models" in ended.err
+    ended = onnxla("run", digits, "--target", "gpu")
+    assert ended.code == 2 and "is compiled already, for a CPU: --target is for models" in ended.err
 
 
 def test_bench_takes_sequences_apart(tmp_path: Path) -> None:
