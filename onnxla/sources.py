@@ -2,13 +2,13 @@
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, HloError, InputError, UnboundDimensionsError
-from onnxla.frontends.onnx.importer import import_model
+from onnxla.frontends.onnx.importer import ImportedModel, import_model
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.signature import TensorSpec, signature_of
 from onnxla.frontends.onnx.values import (
@@ -37,6 +37,7 @@ from onnxla.runtime.results import (
 from onnxla.runtime.signature import Dimension, ModelSignature, ModelTensor, model_tensor
 
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -102,28 +103,21 @@ class OnnxSource(Source):
         )
 
     def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
-        constants = dict(self._constants)
-        while True:
-            open_shapes = {name: shape for name, shape in shapes.items() if name not in constants}
-            try:
-                found = import_model(
-                    self._model,
-                    shapes=open_shapes,
-                    dims=dims,
-                    constants=constants,
-                    options=self._options,
-                    limits=self._limits,
-                )
-            except CompileError as error:
-                needed = needed_values(error)
-                if not needed or not needed <= values.keys() or needed <= constants.keys():
-                    raise
-                constants |= {name: values[name].copy() for name in needed}
-                continue
-            inputs = tuple(tensor_signature(s.name, s.type) for s in found.inputs)
-            outputs = tuple(tensor_signature(s.name, s.type) for s in found.outputs)
-            results = () if _are_tensors(found.results) else _results(found.results)
-            return Imported(found.module, inputs, outputs, constants, results, vocabularies=found.vocabularies)
+        def importing(open_shapes: Shapes, constants: Mapping[str, Array]) -> ImportedModel:
+            return import_model(
+                self._model,
+                shapes=open_shapes,
+                dims=dims,
+                constants=constants,
+                options=self._options,
+                limits=self._limits,
+            )
+
+        found, constants = with_needed_values(importing, self._constants, shapes, values)
+        inputs = tuple(tensor_signature(s.name, s.type) for s in found.inputs)
+        outputs = tuple(tensor_signature(s.name, s.type) for s in found.outputs)
+        results = () if _are_tensors(found.results) else _results(found.results)
+        return Imported(found.module, inputs, outputs, constants, results, vocabularies=found.vocabularies)
 
 
 class HloSource(Source):
@@ -158,6 +152,27 @@ def needed_values(error: CompileError) -> set[str]:
     if not all(problem.needs_constants for problem in error.problems):
         return set()
     return {name for problem in error.problems for name in problem.needs_constants}
+
+
+def with_needed_values(
+    importing: Callable[[Shapes, Mapping[str, Array]], Found],
+    constants: Mapping[str, Array],
+    shapes: Shapes,
+    values: Mapping[str, Array],
+) -> tuple[Found, Mapping[str, Array]]:
+    """What `importing` finds with `constants` and as many of `values` as decide shapes; and all of those.
+
+    Raises the CompileError that no value helps against.
+    """
+    settled = dict(constants)
+    while True:
+        try:
+            return importing({name: shape for name, shape in shapes.items() if name not in settled}, settled), settled
+        except CompileError as error:
+            needed = needed_values(error)
+            if not needed or not needed <= values.keys() or needed <= settled.keys():
+                raise
+            settled |= {name: values[name].copy() for name in needed}
 
 
 def may_compile_later(error: CompileError) -> bool:

@@ -5,15 +5,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import CompileError
 from onnxla.frontends.tensorflow.effects import is_counter
-from onnxla.frontends.tensorflow.importer import import_tensorflow
+from onnxla.frontends.tensorflow.importer import ImportedTensorFlow, import_tensorflow
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel
 from onnxla.frontends.tensorflow.signature import interface_of
 from onnxla.frontends.tensorflow.state import initial_values
 from onnxla.hlo.types import Array, type_of
 from onnxla.runtime.signature import ModelSignature
-from onnxla.sources import Imported, Shapes, Source, declared_tensor, needed_values, tensor_signature
+from onnxla.sources import Imported, Shapes, Source, declared_tensor, tensor_signature, with_needed_values
 
 
 class TensorFlowSource(Source):
@@ -54,29 +53,22 @@ class TensorFlowSource(Source):
         return initial_values(self._model, self._interface)
 
     def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
-        constants = dict(self._constants)
-        while True:
-            open_shapes = {name: shape for name, shape in shapes.items() if name not in constants}
-            try:
-                found = import_tensorflow(
-                    self._model,
-                    shapes=open_shapes,
-                    dims=dims,
-                    constants=constants,
-                    options=self._options,
-                    limits=self._limits,
-                    **self._choice,
-                )
-            except CompileError as error:
-                needed = needed_values(error)
-                if not needed or not needed <= values.keys() or needed <= constants.keys():
-                    raise
-                constants |= {name: values[name].copy() for name in needed}
-                continue
-            return Imported(
-                module=found.module,
-                inputs=tuple(tensor_signature(s.name, s.type) for s in found.inputs),
-                outputs=tuple(tensor_signature(s.name, s.type) for s in found.outputs),
+        def importing(open_shapes: Shapes, constants: Mapping[str, Array]) -> ImportedTensorFlow:
+            return import_tensorflow(
+                self._model,
+                shapes=open_shapes,
+                dims=dims,
                 constants=constants,
-                state=tuple(tensor_signature(name, type_of(value)) for name, value in found.state.items()),
+                options=self._options,
+                limits=self._limits,
+                **self._choice,
             )
+
+        found, constants = with_needed_values(importing, self._constants, shapes, values)
+        return Imported(
+            module=found.module,
+            inputs=tuple(tensor_signature(s.name, s.type) for s in found.inputs),
+            outputs=tuple(tensor_signature(s.name, s.type) for s in found.outputs),
+            constants=constants,
+            state=tuple(tensor_signature(name, type_of(value)) for name, value in found.state.items()),
+        )
