@@ -37,6 +37,7 @@ from onnxla.frontends.onnx.string_movement import as_chosen, moves_strings, stri
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
 from onnxla.frontends.onnx.values import StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
+from onnxla.frontends.session import SessionHost
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Instruction
@@ -52,8 +53,10 @@ Binding: TypeAlias = Value | Poison | None
 """What a name is bound to; None is an input that a function's caller left out."""
 
 
-class GraphImporter:
+class GraphImporter(SessionHost):
     """One graph being imported into one builder. Also what its node views ask (`node_view.Host`)."""
+
+    session: Session
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class GraphImporter:
     def run(self, nodes: Sequence[NodeProto], outputs: Iterable[str]) -> None:
         """Import the nodes that `outputs` need, each after those it reads from."""
         for index, node in live_nodes(in_order(nodes), outputs):
-            self.session.count_node(node)
+            self.session.count_node(node.op_type, node.name)
             self._import_node(index, node)
 
     def _import_node(self, index: int, node: NodeProto) -> None:
@@ -271,30 +274,6 @@ class GraphImporter:
         return dict(zip(names, self.outputs(names), strict=True))
 
     # What rules ask (see node_view.Host)
-
-    def problem_count(self) -> int:
-        return len(self.session.problems)
-
-    def forget_problems(self, count: int) -> list[Problem]:
-        forgotten = self.session.problems[count:]
-        del self.session.problems[count:]
-        return forgotten
-
-    def note_problems(self, problems: Sequence[Problem]) -> None:
-        self.session.problems.extend(problems)
-
-    def note_origin(self, stand_in: Instruction, origin: Instruction) -> None:
-        self.session.origins[stand_in] = origin
-
-    def note_varying(self, parameter: Instruction, words: str) -> None:
-        self.session.varying[parameter] = words
-
-    @property
-    def unrolled_iterations(self) -> int:
-        return self.session.limits.unrolled_iterations
-
-    def known_value(self, instruction: Instruction) -> Array | None:
-        return self.session.evaluator.value(instruction)
 
     def named(self, name: str) -> Value | None:
         value = self.values.get(name)

@@ -19,6 +19,7 @@ from onnxla.errors import (
 )
 from onnxla.frontends.onnx.dependence import blame
 from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
+from onnxla.frontends.session import SessionHost
 from onnxla.frontends.tensorflow.graph import Body, Edge, Node, ordered
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import RuleResult, lookup
@@ -27,7 +28,6 @@ from onnxla.frontends.tensorflow.state import State
 from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import Array
 
 
 class Poison:
@@ -38,8 +38,10 @@ POISON = Poison()
 Outputs: TypeAlias = Sequence[Value | None] | Poison
 
 
-class GraphImporter:
+class GraphImporter(SessionHost):
     """One body being imported into one builder. Also what its node views ask (`node_view.Host`)."""
+
+    session: Session
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class GraphImporter:
         """Import the nodes that `wanted` need, those with effects among them in order."""
         for node in ordered(self.body, [*wanted, *self.body.control_results]):
             if node.name not in self.outputs:
-                self.session.count_node(node)
+                self.session.count_node(node.op, node.name)
                 self._import_node(node)
 
     def value(self, edge: Edge) -> Value:
@@ -169,30 +171,6 @@ class GraphImporter:
             inner.bind(argument.name, value)
         inner.run(e.node for e in body.results)
         return [inner.value(e) for e in body.results]
-
-    def problem_count(self) -> int:
-        return len(self.session.problems)
-
-    def forget_problems(self, count: int) -> list[Problem]:
-        forgotten = self.session.problems[count:]
-        del self.session.problems[count:]
-        return forgotten
-
-    def note_problems(self, problems: Sequence[Problem]) -> None:
-        self.session.problems.extend(problems)
-
-    def note_origin(self, stand_in: Instruction, origin: Instruction) -> None:
-        self.session.origins[stand_in] = origin
-
-    def note_varying(self, parameter: Instruction, words: str) -> None:
-        self.session.varying[parameter] = words
-
-    @property
-    def unrolled_iterations(self) -> int:
-        return self.session.limits.unrolled_iterations
-
-    def known_value(self, instruction: Instruction) -> Array | None:
-        return self.session.evaluator.value(instruction)
 
     def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
         return blame(self.session, instruction, role, source)
