@@ -18,6 +18,7 @@ from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflo
 from onnxla.hlo.module import Module
 from onnxla.hlo.parser import parse_module
 from onnxla.hlo.types import Array
+from onnxla.hlo.weight_files import weights_beside
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
 from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
@@ -136,7 +137,7 @@ def _source(
 
 def _read_hlo(path: Path, limits: Limits) -> Module:
     try:
-        return parse_module(path.read_text(), limits=limits)
+        return parse_module(path.read_text(), weights=weights_beside(path), limits=limits)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelFormatError(f"{path} cannot be read as HLO text: {error}") from error
 

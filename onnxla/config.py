@@ -108,7 +108,10 @@ class CompileOptions(_Settings):
         20.0, float, "Longest time constant folding may take, in seconds.", "ONNXLA_FOLDING_SECONDS"
     )
     dump_to: str | None = _knob(
-        None, str, "Folder that receives every stage of the compiler as text.", "ONNXLA_DUMP_TO"
+        None, str, "Folder that receives every stage of the compiler as text, and the weights.", "ONNXLA_DUMP_TO"
+    )
+    dump_weights: bool = _knob(
+        True, _boolean, "Whether dumps hold the weights, so that every stage replays.", "ONNXLA_DUMP_WEIGHTS"
     )
     cache_dir: str | None = _knob(
         None, str, "Folder of the compile cache; without it nothing is cached.", "ONNXLA_CACHE_DIR"
@@ -125,7 +128,7 @@ class CompileOptions(_Settings):
 
     def code_key(self) -> tuple[object, ...]:
         """The options that change the code, for the cache and the artifact."""
-        neutral = replace(self, dump_to=None, cache_dir=None, cache_bytes=0, verify=True)
+        neutral = replace(self, dump_to=None, dump_weights=True, cache_dir=None, cache_bytes=0, verify=True)
         return tuple(getattr(neutral, f.name) for f in fields(neutral))
 
 

@@ -10,6 +10,7 @@ from onnxla.errors import HloError, InputError, InternalError
 from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.verifier import verify
+from onnxla.hlo.weight_files import write_weights
 from onnxla.passes.pass_base import Pass
 
 
@@ -64,7 +65,8 @@ class Pipeline:
     def run(self, module: Module, progress: Callable[[str], None] | None = None) -> PipelineReport:
         """Rewrite `module`. Raises InternalError, naming the pass, when a pass breaks the module.
 
-        With `options.dump_to`, writes `00-input.hlo` and `NN-<pass>.hlo` after each pass that changed something.
+        With `options.dump_to`, writes `00-input.hlo` and `NN-<pass>.hlo` after each pass that changed something, and
+        the weights beside them.
         `progress` is told the name of each pass before it runs.
         """
         report = PipelineReport()
@@ -105,4 +107,6 @@ class Pipeline:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{position:02d}-{name}.hlo"
         path.write_text(print_module(module))
+        if self.options.dump_weights:
+            write_weights(path, module)
         return path

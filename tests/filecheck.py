@@ -26,6 +26,7 @@ import pytest
 from onnxla.cli.opt_command import run_passes
 from onnxla.config import CompileOptions
 from onnxla.errors import OnnxlaError
+from onnxla.hlo.printer import print_module
 
 _DIRECTIVE = re.compile(r"//\s*CHECK(?:-(NEXT|NOT|COUNT-(\d+)))?:\s*(.*?)\s*$")
 _RUN = re.compile(r"//\s*RUN:\s*(.*?)\s*$", re.MULTILINE)
@@ -133,7 +134,7 @@ def _opt(text: str, words: list[str]) -> str:
     arguments.add_argument("--fast-math", action="store_true")
     given = arguments.parse_args(words)
     names = given.passes.split(",") if given.passes else []
-    return run_passes(text, names, CompileOptions(fast_math=given.fast_math))
+    return print_module(run_passes(text, names, CompileOptions(fast_math=given.fast_math)))
 
 
 class HloFile(pytest.File):

@@ -133,7 +133,11 @@ def _values(words: Sequence[str], element: ElementType) -> Array:
     with np.errstate(over="ignore"):
         flat = exact.astype(element.dtype)
     kept = np.isfinite(flat.astype(np.float64)) == np.isfinite(exact)
-    wrong = ~kept | np.isnan(flat.astype(np.float64)) | (np.isinf(exact) & np.array(["inf" not in w for w in words]))
+    wrong = (
+        ~kept
+        | np.isnan(flat.astype(np.float64))
+        | (np.isinf(exact) & np.array(["inf" not in w for w in words], np.bool_))
+    )
     if wrong.any():
         raise HloError(f"{words[int(np.argmax(wrong))][:40]} is outside {element}")
     for i, match in nans.items():
