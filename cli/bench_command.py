@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.comparison import compare_all
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import is_artifact, request
 from onnxla.cli.output import duration, print_json, say, table
-from onnxla.cli.parts import flat_outputs
-from onnxla.cli.witness import Witness
+from onnxla.debugging.comparison import compare_all
+from onnxla.debugging.parts import flat_outputs
+from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
 
 Rounds = Annotated[int, typer.Option("--rounds", min=1, help="How often the two take turns.")]

@@ -7,11 +7,11 @@ import numpy as np
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.comparison import compare
 from onnxla.cli.feeds import feeds_for, read_inputs
-from onnxla.cli.opt_command import read_text
+from onnxla.cli.opt_command import read_text, weights_of
 from onnxla.cli.output import print_json, progress_bar, say
 from onnxla.cli.validate_command import print_comparisons
+from onnxla.debugging.comparison import compare
 from onnxla.errors import HloError
 from onnxla.runtime.program import Array
 
@@ -35,13 +35,15 @@ def replay(
 ) -> None:
     """Compile and run HLO text on seeded inputs, and compare with the interpreter. Ends with 1 where they differ.
 
-    Constants that the text elides are random unless --weights gives them.
+    Constants that the text elides come from --weights, or from the weights beside it as dumps have them; else they are
+    random.
     """
     import onnxla
     from onnxla.hlo.parser import parse_module
     from onnxla.hlo.types import TensorType
 
     stored = {} if weights is None else read_inputs([str(weights)]).named
+    beside = weights_of(file)
     invented: list[str] = []
 
     def constant(name: str, type: TensorType) -> Array:
@@ -49,6 +51,8 @@ def replay(
             if name not in stored:
                 raise HloError(f"{weights} has no value for the elided constant {name}")
             return stored[name]
+        if beside is not None:
+            return beside(name, type)
         invented.append(name)
         rng = np.random.default_rng([seed, 1, len(invented)])
         return rng.uniform(-1, 1, type.shape).astype(type.element.dtype)

@@ -11,7 +11,7 @@ from onnxla.cli import arguments
 from onnxla.cli.feeds import feeds_for, read_inputs, write_outputs
 from onnxla.cli.models import request
 from onnxla.cli.output import duration, print_json, say
-from onnxla.cli.parts import flat_outputs
+from onnxla.debugging.parts import flat_outputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="An .npz file that receives the outputs.")]
 WithProfile = Annotated[bool, typer.Option("--profile", help="Print the time of each step.")]

@@ -8,19 +8,19 @@ import typer
 
 from onnxla import load_compiled
 from onnxla.cli import arguments
-from onnxla.cli.comparison import Comparison, compare, compare_all
 from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
 from onnxla.cli.models import Request, is_artifact, request
 from onnxla.cli.output import print_json, say, table, verdict
-from onnxla.cli.parts import flat_outputs
-from onnxla.cli.witness import Witness
+from onnxla.debugging.comparison import Comparison, compare, compare_all
+from onnxla.debugging.parts import flat_outputs
+from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
 from onnxla.runtime.program import Array
 from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:
-    from onnxla.cli.exact import Exactness
-    from onnxla.cli.layers import LayeredModel
+    from onnxla.debugging.exact import Exactness
+    from onnxla.debugging.layers import LayeredModel
 
 Compiled = Annotated[
     Path | None, typer.Option("--compiled", help="Judge this artifact, made from the model, instead of compiling.")
@@ -100,7 +100,7 @@ def validate(
     agrees = all(c.agrees or (side == judged and c.name in excused) for side, found in rows.items() for c in found)
     layered, differing = None, None
     if layers:
-        from onnxla.cli.layers import with_every_layer
+        from onnxla.debugging.layers import with_every_layer
 
         layered = with_every_layer(wanted.path)
         differing = _compare_layers(layered, wanted, feeds, rtol, atol)
@@ -163,9 +163,9 @@ def print_comparisons(comparisons: list[Comparison], title: str) -> None:
 def _judge_exactly(
     wanted: Request, feeds: Feeds, ours: Mapping[str, Array], theirs: Mapping[str, Array]
 ) -> list["Exactness"]:
-    from onnxla.cli.exact import exact_outputs, exactness
+    from onnxla.debugging.exact import exact_outputs, exactness
 
-    exact = exact_outputs(wanted, feeds.arrays)
+    exact = exact_outputs(wanted.source(), feeds.arrays)
     return [
         exactness(name, ours[name], theirs[name], exact[name])
         for name in ours.keys() & theirs.keys() & exact.keys()

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnxla.cli.models import Request
-from onnxla.cli.parts import flat_outputs
-from onnxla.frontends.onnx.signature import signature_of
+from onnxla.debugging.parts import flat_outputs
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Module
 from onnxla.hlo.ops.structural import Constant
@@ -17,6 +15,7 @@ from onnxla.hlo.printer import print_module
 from onnxla.runtime.program import Array
 from onnxla.runtime.results import assembled
 from onnxla.runtime.vocabulary import places_of
+from onnxla.sources import Source
 
 _FLOAT = re.compile(r"\b(?:f32|f16|bf16)\[")
 _ENOUGH = 1e-5
@@ -37,9 +36,8 @@ class Exactness:
         return self.ours <= max(2 * self.theirs, _ENOUGH)
 
 
-def exact_outputs(wanted: Request, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of an ONNX model by the interpreter in float64. Raises HloError where float64 cannot stand in."""
-    source = wanted.source()
+def exact_outputs(source: Source, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a model by the interpreter in float64. Raises HloError where float64 cannot stand in."""
     imported = source.load({name: array.shape for name, array in feeds.items()}, {}, feeds)
     module = widened(imported.module)
     words = imported.vocabularies
@@ -49,7 +47,7 @@ def exact_outputs(wanted: Request, feeds: Mapping[str, Array]) -> dict[str, Arra
         for t, p in zip(imported.inputs, module.entry.parameters, strict=True)
     ]
     results = module.entry.evaluate(*arguments)
-    names = [spec.name for spec in signature_of(wanted.onnx).outputs]
+    names = [tensor.name for tensor in source.signature({}, {}).outputs]
     values = [assembled(r, results) for r in imported.results] if imported.results else results
     return flat_outputs(dict(zip(names, values, strict=True)))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onnxla.cli.exact import exactness, widened
+from onnxla.debugging.exact import exactness, widened
 from onnxla.hlo.parser import parse_module
 
 PROGRAM = """HloModule m

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from onnxla.cli.comparison import compare
+from onnxla.debugging.comparison import compare
 
 
 def f32(*values: float) -> npt.NDArray[np.float32]:
