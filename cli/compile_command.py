@@ -56,6 +56,7 @@ def _document(compiled: CompiledModel, path: Path, written: int) -> dict[str, ob
         "outputs": compiled.get_outputs(),
         "programs": len(compiled.programs),
         "report": compiled.report,
+        "reports": compiled.reports,
     }
 
 

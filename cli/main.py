@@ -14,7 +14,6 @@ An error is printed without a traceback; ONNXLA_DEBUG=1 shows it.
 """
 
 import os
-import sys
 import traceback
 from collections.abc import Sequence
 from typing import Annotated
@@ -103,11 +102,6 @@ def options(
     """Compile ONNX models to native code, run it, and look inside."""
 
 
-def main() -> None:
-    """The entry of the installed script."""
-    sys.exit(run_command_line(sys.argv[1:]))
-
-
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command in this process; returns its exit code."""
     try:
@@ -117,6 +111,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         _print_error(error, as_json="--json" in arguments)
         return exit_code(error)
+        if ending.code == EXIT_CODES[KeyboardInterrupt]:  # typer has made this of it
+            _print_error(KeyboardInterrupt(), as_json="--json" in arguments)
     return 0
 
 

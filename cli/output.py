@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -24,6 +25,8 @@ from rich.text import Text
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _WIDE = 200
 """Columns where there is no terminal to ask: nothing is cut in a pipe."""
+_TELLING = 0.08
+"""The part of the work after which its speed says something about the rest."""
 
 
 def safe(text: object) -> str:
@@ -113,10 +116,26 @@ def progress_bar(what: str) -> Iterator[Callable[[str, float], None]]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TextColumn("{task.fields[rest]}", markup=False),
         TextColumn("{task.fields[stage]}", markup=False),
     )
     console = error_console()
     hidden = not console.is_terminal
+    start = time.monotonic()
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(safe(what), total=1.0, stage="")
-        yield lambda stage, part: bar.update(task, completed=part, stage=safe(stage))
+        task = bar.add_task(safe(what), total=1.0, stage="", rest="")
+
+        def tell(stage: str, part: float) -> None:
+            rest = time_left(time.monotonic() - start, part)
+            bar.update(task, completed=part, stage=safe(stage), rest=rest)
+
+        yield tell
+
+
+def time_left(elapsed: float, part: float) -> str:
+    """How long the rest takes if it goes on like this: `12 s left`; nothing while nobody can tell."""
+    if part < _TELLING or elapsed < 1:
+        return ""
+    seconds = round(elapsed * (1 - part) / part)
+    return f"{seconds} s left" if seconds < 90 else f"{round(seconds / 60)} min left"

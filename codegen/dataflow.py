@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from onnxla import watch
 from onnxla.codegen.lowering import Lowering
 from onnxla.codegen.order import order_instructions
 from onnxla.codegen.sharing import lowering_key
@@ -145,6 +146,7 @@ def is_free(instruction: Instruction) -> bool:
 class _Flattener:
     def __init__(self, lower: Lower) -> None:
         self.lower = lower
+        self.entry: Computation | None = None
         self.names = UniqueNames()
         self.values: list[Value] = []
         self.orders: dict[Computation, list[Instruction]] = {}
@@ -161,6 +163,7 @@ class _Flattener:
                 leaves.append(Value(name, type, input=len(inputs) + len(leaves)))
             inputs += leaves
             arguments.append(tuple(leaves))
+        self.entry = module.entry
         body, outputs = self.computation(module.entry, arguments)
         return Dataflow(inputs, body, list(outputs), leaves_of(module.entry.result_type), self.values)
 
@@ -168,7 +171,10 @@ class _Flattener:
         """The nodes of one call of `computation` and the values of its root."""
         known: dict[Instruction, Leaves] = dict(zip(computation.parameters, arguments, strict=True))
         region: Region = []
-        for instruction in self.order(computation):
+        order = self.order(computation)
+        for place, instruction in enumerate(order):
+            if computation is self.entry:
+                watch.part_done(place / len(order))
             if instruction not in known:
                 known[instruction] = self.instruction(instruction, [known[o] for o in instruction.operands], region)
         return region, known[computation.root]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from onnxla import watch
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import Problem, ResourceLimitError
 from onnxla.hlo.constant_evaluation import ConstantEvaluator
@@ -25,7 +26,9 @@ class ImportSession:
         self.imported_nodes = 0
 
     def count_node(self, operator: str, name: str) -> None:
-        """Raise ResourceLimitError once functions and unrolled loops have grown the model beyond the limit."""
+        """Raise ResourceLimitError once functions and unrolled loops have grown the model beyond the limit, and when
+        the time for compiling is over."""
+        watch.check()
         self.imported_nodes += 1
         if self.imported_nodes > self.limits.nodes:
             raise ResourceLimitError(

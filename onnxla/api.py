@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from onnxla.compiler import Compiler, Progress
+from onnxla import watch
+from onnxla.compiler import Compiler
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError, ModelFormatError
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
@@ -26,6 +27,7 @@ from onnxla.runtime.signature import input_tensors, result_tensors
 from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
 from onnxla.tensorflow_source import TensorFlowSource
 from onnxla.version import __version__
+from onnxla.watch import Progress, watching
 
 Model: TypeAlias = "ModelSource | TensorFlowModel | Module"
 Dims: TypeAlias = Mapping[str, int | Sequence[int]]
@@ -56,13 +58,15 @@ def compile(
     `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
     sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
     compiled when it first runs. `constants` gives values of inputs that the code is made for. `limits` bounds what a
-    model may ask for. `folder` is where the external data of an in-memory model lies. `progress` is told about stages.
+    model may ask for. `folder` is where the external data of an in-memory model lies. `progress(name, part)` is told
+    what is being done and the part, from 0 to 1, of all the work that is done; what it raises ends the compiling.
     `signature` chooses one of a SavedModel; `inputs` and `outputs` name values of a GraphDef, by default its
     placeholders and what nobody reads. `state` gives variables other values than the checkpoint's, such as those that
     another compiled signature was trained to.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
-    for wrong arguments, ResourceLimitError beyond a documented limit, DeviceError for a target that is not there.
+    for wrong arguments, ResourceLimitError beyond a documented limit (`compile_timeout` among them), DeviceError for a
+    target that is not there.
     """
     if shapes is not None and input_shapes is not None:
         raise InputError("shapes and input_shapes are one argument under two names; give one of them")
@@ -70,18 +74,21 @@ def compile(
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
     cut = _Cut(signature, inputs, outputs, state)
-    source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
-    compiler = Compiler(source, target, settings, progress)
     choices = list(_each_size(dims or {}))
     programs: list[Program] = []
-    report: CompileReport | None = None
-    try:
-        for sizes in choices:
-            program, report = compiler.program(shapes, sizes)
-            programs.append(program)
-    except CompileError as error:
-        if programs or len(choices) > 1 or not may_compile_later(error):
-            raise
+    reports: list[CompileReport] = []
+    with watching(progress, settings.compile_timeout):
+        source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
+        compiler = Compiler(source, target, settings)
+        try:
+            for k, sizes in enumerate(choices):
+                with watch.span("", k / len(choices), (k + 1) / len(choices)):
+                    program, report = compiler.program(shapes, sizes)
+                programs.append(program)
+                reports.append(report)
+        except CompileError as error:
+            if programs or len(choices) > 1 or not may_compile_later(error):
+                raise
     fixed = _single_sizes(dims or {})
     interface = source.signature(fixed, shapes or {})
     if len(programs) == 1:
@@ -95,7 +102,7 @@ def compile(
         constants=values,
         num_threads=num_threads,
         about=_about(compiler),
-        report=report,
+        reports=reports,
         state=source.state,
     )
 
@@ -176,7 +183,8 @@ def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:
 
     def specialise(arrays: Mapping[str, Array]) -> Program:
         shapes = {name: array.shape for name, array in arrays.items()}
-        program, _ = compiler.program(shapes, dims, arrays)
+        with watching(None, compiler.options.compile_timeout):
+            program, _ = compiler.program(shapes, dims, arrays)
         return program
 
     return specialise

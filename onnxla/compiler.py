@@ -5,12 +5,12 @@ import -> (cache) -> passes -> codegen -> Program
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
 
+from onnxla import watch
 from onnxla.codegen.cpu.backend import compile_cpu
 from onnxla.codegen.cpu.compile_llvm import assembly
 from onnxla.codegen.cpu.target import Target, named_target
@@ -25,25 +25,24 @@ from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
 from onnxla.passes.pipelines import optimize
+from onnxla.passes.pipeline import PassRecord
 from onnxla.runtime.artifact import FORMAT_VERSION, constant_data
 from onnxla.runtime.cache import CacheKey, CompileCache
 from onnxla.runtime.digest import digest_of_all
 from onnxla.runtime.program import GPU_TRIPLE, Program, Step
-from onnxla.runtime.report import CompileReport
+from onnxla.runtime.report import CompileReport, PassReport
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from onnxla.sources import Imported, Shapes, Source
 from onnxla.version import __version__
 
-Progress: TypeAlias = Callable[[str, float], None]
-"""Told the name of each stage when it begins, and the part of the whole work that is done, from 0 to 1."""
-
-_STAGES = {"import": 0.0, "cache": 0.1, "passes": 0.15, "codegen": 0.3, "done": 1.0}
+_STAGES = {"import": (0.0, 0.04), "cache": (0.04, 0.05), "passes": (0.05, 0.12), "codegen": (0.12, 1.0)}
+"""Which part of the time each stage takes, about."""
 
 
 class Compiler:
     """Compiles one model for as many shapes as wanted."""
 
-    def __init__(self, source: Source, target: str, options: CompileOptions, progress: Progress | None = None) -> None:
+    def __init__(self, source: Source, target: str, options: CompileOptions) -> None:
         """Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder."""
         if target not in ("cpu", "gpu"):
             raise DeviceError(f"no target {target!r}; there are 'cpu' and 'gpu'")
@@ -56,7 +55,6 @@ class Compiler:
             else GpuTarget.named(options.target_gpu, tf32=options.precision == "tf32")
         )
         self.options = options
-        self.progress = progress
         self.cache = None if options.cache_dir is None else CompileCache(options.cache_dir, options.cache_bytes)
         self._made = 0
 
@@ -67,7 +65,7 @@ class Compiler:
         values: Mapping[str, Array] | None = None,
     ) -> tuple[Program, CompileReport]:
         """Compile for input shapes; `values` as for `Source.load`, with the same errors."""
-        clock = _Clock(self.progress)
+        clock = _Clock()
         with clock.stage("import"):
             imported = self.source.load(shapes or {}, dims or {}, values or {})
         text = print_module(imported.module)
@@ -81,9 +79,7 @@ class Compiler:
             program = self._make(imported, text, clock)
             if self.cache is not None:
                 self.cache.put(key, program)
-        if self.progress is not None:
-            self.progress("done", _STAGES["done"])
-        return program, self._report(program, clock.seconds, cached)
+        return program, self._report(program, clock, cached)
 
     def cache_key(self, imported: Imported, text: str) -> CacheKey:
         """Everything that decides the program. The text counts for the names in it, the fingerprint for the weights."""
@@ -106,7 +102,7 @@ class Compiler:
     def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
         module, options = imported.module, self._options_of_next()
         with clock.stage("passes"):
-            optimize(module, self.target.kind, options, clock.pass_begins)
+            clock.passes = optimize(module, self.target.kind, options).records
         with clock.stage("codegen"):
             made = (
                 self._made_for_cpu(module, options) if isinstance(self.target, Target) else self._made_for_gpu(module)
@@ -186,7 +182,7 @@ class Compiler:
             return self.options
         return replace(self.options, dump_to=os.path.join(self.options.dump_to, f"specialisation-{self._made}"))
 
-    def _report(self, program: Program, seconds: dict[str, float], cached: bool) -> CompileReport:
+    def _report(self, program: Program, clock: "_Clock", cached: bool) -> CompileReport:
         return CompileReport(
             nodes=self.source.nodes,
             instructions=program.instruction_count,
@@ -196,9 +192,14 @@ class Compiler:
             intermediate_bytes=program.intermediate_bytes,
             weights_bytes=program.weights.nbytes,
             code_bytes=sum(map(len, program.objects)),
-            seconds=seconds,
+            seconds=clock.seconds,
             from_cache=cached,
         )
+            memory_bytes=clock.memory_bytes,
+            peak_memory_bytes=watch.peak_memory(),
+            passes=tuple(
+                PassReport(r.name, r.seconds, r.memory_bytes, r.changed, r.instructions) for r in clock.passes
+            ),
 
 
 @dataclass(frozen=True)
@@ -220,24 +221,21 @@ class _Made:
 
 
 class _Clock:
-    """Times the stages, and tells the caller about them."""
+    """What the stages take."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    def pass_begins(self, name: str) -> None:
-        if self._progress is not None:
-            self._progress(f"passes: {name}", _STAGES["passes"])
+        self.memory_bytes: dict[str, int] = {}
+        self.passes: Sequence[PassRecord] = ()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        if self._progress is not None:
-            self._progress(name, _STAGES[name])
-        start = time.perf_counter()
-        yield
+        peak, start = watch.peak_memory(), time.perf_counter()
+        with watch.span(name, *_STAGES[name]):
+            yield
         self.seconds[name] = time.perf_counter() - start
 
+        self.memory_bytes[name] = watch.peak_memory() - peak
 
 def _steps(plan: Plan) -> tuple[Step, ...]:
     return tuple(

@@ -113,6 +113,12 @@ class CompileOptions(_Settings):
     dump_weights: bool = _knob(
         True, _boolean, "Whether dumps hold the weights, so that every stage replays.", "ONNXLA_DUMP_WEIGHTS"
     )
+    compile_timeout: float | None = _knob(
+        None,
+        float,
+        "Most seconds that one call of `compile`, or the compiling that one run starts, may take.",
+        "ONNXLA_COMPILE_TIMEOUT",
+    )
     cache_dir: str | None = _knob(
         None, str, "Folder of the compile cache; without it nothing is cached.", "ONNXLA_CACHE_DIR"
     )
@@ -125,10 +131,20 @@ class CompileOptions(_Settings):
             raise InputError(f"precision={self.precision!r}: choose one of {', '.join(map(repr, PRECISIONS))}")
         if self.opt_level not in (0, 1, 2, 3):
             raise InputError(f"opt_level={self.opt_level!r}: choose 0, 1, 2 or 3")
+        if self.compile_timeout is not None and not self.compile_timeout > 0:
+            raise InputError(f"compile_timeout={self.compile_timeout!r}: choose a number of seconds above 0")
 
     def code_key(self) -> tuple[object, ...]:
         """The options that change the code, for the cache and the artifact."""
-        neutral = replace(self, dump_to=None, dump_weights=True, cache_dir=None, cache_bytes=0, verify=True)
+        neutral = replace(
+            self,
+            dump_to=None,
+            dump_weights=True,
+            cache_dir=None,
+            cache_bytes=0,
+            verify=True,
+            compile_timeout=None,
+        )
         return tuple(getattr(neutral, f.name) for f in fields(neutral))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onnxla import watch
 from onnxla.config import CompileOptions
 from onnxla.errors import HloError, InputError, InternalError
 from onnxla.hlo.module import Module
@@ -21,6 +22,8 @@ class PassRecord:
     name: str
     seconds: float
     """Time of the pass itself; verifying and dumping are not in it."""
+    memory_bytes: int
+    """By how much the pass raised the most memory that the process has had at once."""
     changed: bool
     instructions: int
     """In all computations, after the pass."""
@@ -76,11 +79,12 @@ class Pipeline:
                 continue
             if progress is not None:
                 progress(one.name)
-            start = time.perf_counter()
-            changed = one.run(module)
-            seconds = time.perf_counter() - start
+            peak, start = watch.peak_memory(), time.perf_counter()
+            with watch.span(f"passes: {one.name}", (position - 1) / len(self.passes), position / len(self.passes)):
+                changed = one.run(module)
+            seconds, growth = time.perf_counter() - start, watch.peak_memory() - peak
             instructions = sum(len(c.instructions()) for c in module.computations())
-            report.records.append(PassRecord(one.name, seconds, changed, instructions, dict(one.stats)))
+            report.records.append(PassRecord(one.name, seconds, growth, changed, instructions, dict(one.stats)))
             if changed and self.options.verify:
                 self._verify(module, one, last_dump)
             if changed:

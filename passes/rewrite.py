@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onnxla import watch
 from onnxla.errors import HloError, InternalError
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
@@ -92,6 +93,13 @@ class RewritePass(ComputationPass):
     def run_on(self, computation: Computation) -> bool:
         return _Rewriting(self, computation).run()
 
+    def leave_out(self, name: str) -> None:
+        """Run without the rules of that name: for finding the one that is wrong."""
+        self._anywhere = [rule for rule in self._anywhere if rule.name != name]
+        self._by_opcode = {
+            opcode: [rule for rule in rules if rule.name != name] for opcode, rules in self._by_opcode.items()
+        }
+
     def rules_for(self, instruction: Instruction) -> list[Rule]:
         return self._by_opcode.get(instruction.op.opcode, []) + self._anywhere
 
@@ -120,6 +128,7 @@ class _Rewriting:
                 continue
             if self._rewrite(instruction):
                 fired += 1
+                watch.check()
                 if fired > self.limit:
                     often = sorted(self.owner.stats.items(), key=lambda item: -item[1])[:4]
                     raise InternalError(f"rewriting {self.computation.name} does not end; most often fired: {often}")

@@ -11,11 +11,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"onnxla.frontends": "frontends", "onnxla.passes": "passes", "onnxla.codegen": "codegen", "onnxla.cli": "cli"}
 
-BASE = {"onnxla.errors", "onnxla.config"}
+BASE = {"onnxla.errors", "onnxla.config", "onnxla.watch"}
 HLO = BASE | {"onnxla.hlo"}
 MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.errors": set(),
     "onnxla.config": {"onnxla.errors"},
+    "onnxla.watch": {"onnxla.errors"},
     "onnxla.hlo": HLO,
     "onnxla.frontends": HLO | {"onnxla.frontends"},
     "onnxla.passes": HLO | {"onnxla.passes"},

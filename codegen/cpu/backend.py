@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from onnxla import watch
 from onnxla.codegen.cpu.emit_llvm import emit_kernel
 from onnxla.codegen.cpu.generate import NativeCode, generate_code
 from onnxla.codegen.cpu.target import Target
@@ -35,8 +36,10 @@ def compile_cpu(module: Module, target: Target, options: CompileOptions) -> Comp
     """Code for an optimised module. Where no kernel computes an instruction, the error names it and its node."""
     image = WeightsImage()
     direct_only = options.precision == "highest"
-    plan = make_plan(module, lambda instruction: lower(instruction, target, direct_only=direct_only), image)
-    code = generate_code(plan, target, emit_kernel, options.opt_level)
+    with watch.span("kernels: planning", 0.0, 0.25):
+        plan = make_plan(module, lambda instruction: lower(instruction, target, direct_only=direct_only), image)
+    with watch.span("kernels", 0.25, 1.0):
+        code = generate_code(plan, target, emit_kernel, options.opt_level)
     return CompiledCode(
         objects=code.objects,
         weights=image.finish(),

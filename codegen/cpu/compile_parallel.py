@@ -4,7 +4,7 @@ The objects are the same bytes however the work is shared.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from onnxla.codegen.cpu.compile_llvm import compile_module
@@ -31,9 +31,10 @@ def compile_modules(modules: Sequence[tuple[str, int]], target: Target, processe
     )
 
 
-def _work(request: Any) -> list[bytes]:
+def _work(request: Any) -> Iterator[bytes]:
     target = parse_target(request["target"])
-    return [compile_module(text, target, level) for text, level in request["modules"]]
+    for text, level in request["modules"]:
+        yield compile_module(text, target, level)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ modules in several processes at once. No GPU is needed.
 from dataclasses import dataclass, field
 
 from onnxla.codegen.gpu.compile_parallel import compile_sources
+from onnxla import watch
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.launch_list import emit_launch_list
 from onnxla.codegen.gpu.schedule import lower
@@ -52,7 +53,8 @@ def compile_gpu(module: Module, target: GpuTarget) -> GpuCode:
     parts = _modules(functions)
     sources = ["\n".join(functions[name] for name in part) for part in parts]
     architectures = target.architectures
-    compiled = compile_sources([(source, a) for source in sources for a in architectures])
+    with watch.span("kernels", 0.2, 1.0):
+        compiled = compile_sources([(source, a) for source in sources for a in architectures])
     objects = [emit_launch_list(plan, symbols.__getitem__, architectures if parts else (), parts)]
     for k in range(0, len(compiled), len(architectures)):
         objects += [compiled[k].ptx.encode(), *(c.cubin for c in compiled[k : k + len(architectures)])]

@@ -1,7 +1,7 @@
 """Compile several CUDA sources at once, in processes: `codegen/workers.py` says why."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from onnxla.codegen.gpu.compile_nvrtc import CompiledKernel, compile_cuda, require_architecture
@@ -31,8 +31,9 @@ def compile_sources(jobs: Sequence[tuple[str, str]], processes: int | None = Non
     return [CompiledKernel.unpack(data) for data in packed]
 
 
-def _work(request: Any) -> list[bytes]:
-    return [compile_cuda(source, architecture).pack() for source, architecture in request]
+def _work(request: Any) -> Iterator[bytes]:
+    for source, architecture in request:
+        yield compile_cuda(source, architecture).pack()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
 """The values of instructions that depend on constants only, within a budget of bytes and seconds.
 
 The frontend asks for the operands that decide shapes, the folding pass for all that it may replace.
-Loops run here and not in `While.evaluate`, so that one that never ends meets the budget.
+Loops run here and not in `While.evaluate`, so that one that never ends meets the budget. The seconds are those that
+the work is guessed to take: a clock would fold more on one day than on another, and equal models make equal code.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from onnxla import watch
 from onnxla.errors import HloError
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -23,13 +24,15 @@ from onnxla.hlo.types import Array, TensorType, Type, Value
 
 _FAST, _SLOW = 1e8, 1e6
 """Scalar operations a second that an evaluation in numpy does at least: as whole arrays, and element by element."""
+_STEP = 1e-5
+"""Seconds that any step takes in Python, however small."""
 
 
 class ConstantEvaluator:
     """Computes constants, each once. What it answered holds while nobody changes the operands of what was asked.
 
-    `max_bytes` bounds the sum of the bytes of all results kept, `max_seconds` the time spent in all
-    questions together. What goes beyond either counts as unknown, and is not tried again.
+    `max_bytes` bounds the sum of the bytes of all results kept, `max_seconds` the time that all
+    questions together are guessed to take. What goes beyond either counts as unknown, and is not tried again.
     """
 
     def __init__(self, max_bytes: int, max_seconds: float) -> None:
@@ -90,15 +93,14 @@ class ConstantEvaluator:
 
     def _evaluate(self, instruction: Instruction) -> bool:
         """Compute and keep the value; False where that is beyond the budget, or the operation has no value."""
-        start = time.monotonic()
-        run = _Run(self.bytes_left, start + self.seconds_left)
+        run = _Run(self.bytes_left, self.seconds_left)
         try:
             with np.errstate(all="ignore"):
                 value = run.instruction(instruction, [self._values[o] for o in _inputs(instruction)])
         except (_OverBudget, HloError, MemoryError):
             return False
         finally:
-            self.seconds_left -= time.monotonic() - start
+            self.seconds_left = run.seconds
         self._values[instruction] = value
         if not isinstance(instruction.op, (Constant, Reshape, Tuple, GetTupleElement)):
             self.bytes_left -= _bytes(instruction.type)
@@ -110,14 +112,15 @@ class _OverBudget(Exception):
 
 
 class _Run:
-    """One evaluation: at most `bytes` for any one result, and not after `deadline`."""
+    """One evaluation: at most `bytes` for any one result, and work for `seconds`, which it uses up."""
 
-    def __init__(self, bytes: int, deadline: float) -> None:
+    def __init__(self, bytes: int, seconds: float) -> None:
         self.bytes = bytes
-        self.deadline = deadline
+        self.seconds = seconds
 
     def instruction(self, instruction: Instruction, operands: Sequence[Value]) -> Value:
         op: Any = instruction.op
+        self._spend(_STEP)
         match op:
             case While():
                 return self._loop(op, operands[0])
@@ -137,8 +140,7 @@ class _Run:
 
     def _loop(self, op: While, value: Value) -> Value:
         while self._computation(op.condition, [value]):
-            if time.monotonic() > self.deadline:
-                raise _OverBudget
+            self._spend(_STEP)
             value = self._computation(op.body, [value])
         return value
 
@@ -153,8 +155,13 @@ class _Run:
         """Raise _OverBudget where the result is too large, or the work too long for the time that is left."""
         if _bytes(instruction.type) > self.bytes and not isinstance(instruction.op, (Constant, Reshape)):
             raise _OverBudget
-        if _seconds(instruction) > self.deadline - time.monotonic():
+        self._spend(_seconds(instruction))
+
+    def _spend(self, seconds: float) -> None:
+        watch.check()
+        if seconds > self.seconds:
             raise _OverBudget
+        self.seconds -= seconds
 
 
 def _inputs(instruction: Instruction) -> Sequence[Instruction]:

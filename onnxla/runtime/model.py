@@ -46,7 +46,7 @@ class CompiledModel:
         constants: Mapping[str, Array] | None = None,
         num_threads: int | None = None,
         about: Mapping[str, Any] | None = None,
-        report: "CompileReport | None" = None,
+        reports: "Sequence[CompileReport]" = (),
         state: Mapping[str, Array] | None = None,
     ) -> None:
         if num_threads is not None and num_threads < 1:
@@ -65,8 +65,8 @@ class CompiledModel:
         self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
         self._compiling = threading.Lock()
         self._about = dict(about or {})
-        self.report = report
-        """What compiling did; None for a model that was loaded."""
+        self.reports = tuple(reports)
+        """What compiling did, for each program in the order of their making; empty for a model that was loaded."""
         self.num_threads = num_threads or default_threads()
         """Most threads that one run uses."""
 
@@ -166,6 +166,11 @@ class CompiledModel:
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the artifact, with every specialisation there is and the state as it is now.
+    @property
+    def report(self) -> "CompileReport | None":
+        """What compiling did, for the program made last; None for a model that was loaded."""
+        return self.reports[-1] if self.reports else None
+
 
         Returns its size in bytes. Raises ArtifactError.
         """

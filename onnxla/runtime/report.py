@@ -4,6 +4,19 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class PassReport:
+    """What one pass over the program did."""
+
+    name: str
+    seconds: float
+    memory_bytes: int
+    """By how much it raised the most memory that the process has had at once."""
+    changed: bool
+    instructions: int
+    """In all computations, after the pass."""
+
+
+@dataclass(frozen=True)
 class CompileReport:
     """Numbers of one program. `seconds` maps each stage to its time, in the order they ran."""
 
@@ -22,6 +35,12 @@ class CompileReport:
     code_bytes: int
     seconds: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
+    memory_bytes: dict[str, int] = field(default_factory=dict)
+    """By how much each stage raised the most memory that the process has had at once."""
+    peak_memory_bytes: int = 0
+    """The most memory that the process has had at once; processes that it started have theirs beside it."""
+    passes: tuple[PassReport, ...] = ()
+    """In the order they ran; empty for code from the cache."""
 
     @property
     def total_seconds(self) -> float:

@@ -107,7 +107,7 @@ def test_an_endless_loop_meets_the_budget() -> None:
     start = time.monotonic()
     ask = evaluator(max_seconds=0.05)
     assert ask.value(endless_loop()) is None
-    assert ask.seconds_left < 0
+    assert ask.seconds_left < 1e-4
     assert time.monotonic() - start < 5
 
 
