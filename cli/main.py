@@ -107,12 +107,12 @@ def run_command_line(arguments: Sequence[str]) -> int:
     try:
         app(args=list(arguments), prog_name="onnxla")
     except SystemExit as ending:
+        if ending.code == EXIT_CODES[KeyboardInterrupt]:  # typer has made this of it
+            _print_error(KeyboardInterrupt(), as_json="--json" in arguments)
         return ending.code if isinstance(ending.code, int) else int(ending.code is not None)
     except (Exception, KeyboardInterrupt) as error:
         _print_error(error, as_json="--json" in arguments)
         return exit_code(error)
-        if ending.code == EXIT_CODES[KeyboardInterrupt]:  # typer has made this of it
-            _print_error(KeyboardInterrupt(), as_json="--json" in arguments)
     return 0
 
 

@@ -24,8 +24,8 @@ from onnxla.hlo.graphviz import module_to_dot
 from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
-from onnxla.passes.pipelines import optimize
 from onnxla.passes.pipeline import PassRecord
+from onnxla.passes.pipelines import optimize
 from onnxla.runtime.artifact import FORMAT_VERSION, constant_data
 from onnxla.runtime.cache import CacheKey, CompileCache
 from onnxla.runtime.digest import digest_of_all
@@ -194,12 +194,12 @@ class Compiler:
             code_bytes=sum(map(len, program.objects)),
             seconds=clock.seconds,
             from_cache=cached,
-        )
             memory_bytes=clock.memory_bytes,
             peak_memory_bytes=watch.peak_memory(),
             passes=tuple(
                 PassReport(r.name, r.seconds, r.memory_bytes, r.changed, r.instructions) for r in clock.passes
             ),
+        )
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ class _Clock:
         with watch.span(name, *_STAGES[name]):
             yield
         self.seconds[name] = time.perf_counter() - start
-
         self.memory_bytes[name] = watch.peak_memory() - peak
+
 
 def _steps(plan: Plan) -> tuple[Step, ...]:
     return tuple(

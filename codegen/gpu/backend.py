@@ -6,8 +6,8 @@ modules in several processes at once. No GPU is needed.
 
 from dataclasses import dataclass, field
 
-from onnxla.codegen.gpu.compile_parallel import compile_sources
 from onnxla import watch
+from onnxla.codegen.gpu.compile_parallel import compile_sources
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.launch_list import emit_launch_list
 from onnxla.codegen.gpu.schedule import lower

@@ -142,6 +142,11 @@ class CompiledModel:
         """Facts about how it was compiled: onnxla's version, the model's digest, options."""
         return self._about
 
+    @property
+    def report(self) -> "CompileReport | None":
+        """What compiling did, for the program made last; None for a model that was loaded."""
+        return self.reports[-1] if self.reports else None
+
     def hlo(self, stage: str = "hlo") -> str:
         """The text of a stage: `hlo` as imported, `optimized_hlo` as compiled, or another of `stages()`."""
         texts = self._latest().texts
@@ -166,11 +171,6 @@ class CompiledModel:
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the artifact, with every specialisation there is and the state as it is now.
-    @property
-    def report(self) -> "CompileReport | None":
-        """What compiling did, for the program made last; None for a model that was loaded."""
-        return self.reports[-1] if self.reports else None
-
 
         Returns its size in bytes. Raises ArtifactError.
         """
