@@ -92,7 +92,7 @@ def _masking(
     terms = []
     if mask is not None:
         padding = b.full((), node.float("mask_filter_value", -10000.0), wide)
-        terms.append(_penalty(b, _visible(node, b, mask, q.shape[0], queries, keys), padding))
+        terms.append(_penalty(b, visible_keys(node, b, mask, q.shape[0], queries, keys), padding))
     if node.int("unidirectional", 0):
         lowest = b.full((), float(np.finfo(wide.dtype).min), wide)
         terms.append(_penalty(b, sees_past(b, queries, keys, keys - queries, left=None, right=0), lowest))
@@ -116,7 +116,7 @@ def _sum(b: Builder, terms: Sequence[Instruction], element: ElementType, shape: 
     return total
 
 
-def _visible(node: NodeView, b: Builder, mask: Instruction, batch: int, queries: int, keys: int) -> Instruction:
+def visible_keys(node: NodeView, b: Builder, mask: Instruction, batch: int, queries: int, keys: int) -> Instruction:
     """pred [batch, 1, queries or 1, keys] by the mask's form: lengths, or flags for keys or for pairs."""
     shape = mask.shape
     key = b.iota(TensorType(S64, (batch, 1, 1, keys)), 3)

@@ -43,7 +43,7 @@ def group_query_attention(node: NodeView, b: Builder) -> list[Instruction | None
     past = b.full((batch,), 0, S64)
     if total[0] != length:
         past = b.subtract(seen, b.full_like(seen, length - 1))
-    q, k = _normalized(node, b, heads.q, Q_NORM, "q"), _normalized(node, b, heads.k, K_NORM, "k")
+    q, k = normalized_heads(node, b, heads.q, Q_NORM, "q"), normalized_heads(node, b, heads.k, K_NORM, "k")
     if node.int("do_rotary", 0):
         q, k = _rotated(node, b, q, k, past)
     q, k, v = (b.transpose(x, [0, 2, 1, 3]) for x in (q, k, heads.v))
@@ -100,18 +100,18 @@ def _read_heads(node: NodeView, b: Builder) -> _Heads:
     return _Heads(q, k, v)
 
 
-def _normalized(node: NodeView, b: Builder, x: Instruction, i: int, name: str) -> Instruction:
-    """Each head divided by its root mean square, times input `i`, where that is given."""
+def normalized_heads(node: NodeView, b: Builder, x: Instruction, i: int, name: str) -> Instruction:
+    """Each head of x [..., heads, size] divided by its root mean square, times input `i`, where that is given."""
     weight = node.optional_input(i)
     if weight is None:
         return x
     epsilon = node.float(f"{name}_norm_epsilon", None)
     epsilon = node.float("qk_norm_epsilon", NORM_EPSILON) if epsilon is None else epsilon
     element = wide_element(x.tensor_type.element)
-    wide = b.convert(x, element)
-    deviation = inverse_deviation(b, mean_over(b, b.multiply(wide, wide), [3]), epsilon)
-    scaled = b.multiply(wide, spread_over(b, deviation, wide, [3]))
-    scaled = b.multiply(scaled, b.broadcast(b.convert(weight, element), wide.shape, [3]))
+    wide, last = b.convert(x, element), [len(x.shape) - 1]
+    deviation = inverse_deviation(b, mean_over(b, b.multiply(wide, wide), last), epsilon)
+    scaled = b.multiply(wide, spread_over(b, deviation, wide, last))
+    scaled = b.multiply(scaled, b.broadcast(b.convert(weight, element), wide.shape, last))
     return b.convert(scaled, x.tensor_type.element)
 
 

@@ -77,10 +77,11 @@ class TestAttention:
 
     @pytest.mark.parametrize("columns", [False, True])
     def test_quantised(self, columns: bool) -> None:
+        """Weights of seven bits: without VNNI, onnxruntime adds pairs of products in 16 bits, which saturate."""
         rng = np.random.default_rng(0)
         inputs = {
             "x": rng.integers(0, 256, (BATCH, LENGTH, 6)).astype(np.uint8),
-            "w": rng.integers(-128, 128, (6, 3 * HIDDEN)).astype(np.int8),
+            "w": rng.integers(-64, 64, (6, 3 * HIDDEN)).astype(np.int8),
             "b": normal(3 * HIDDEN),
             "sx": np.array(0.02, np.float32),
             "sw": np.linspace(0.01, 0.02, 3 * HIDDEN, dtype=np.float32) if columns else np.array(0.01, np.float32),
