@@ -7,10 +7,10 @@ import numpy as np
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.opt_command import read_text, weights_of
 from onnxla.cli.output import print_json, progress_bar, say
-from onnxla.cli.validate_command import print_comparisons
 from onnxla.debugging.comparison import compare
 from onnxla.errors import HloError
 from onnxla.runtime.program import Array

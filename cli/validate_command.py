@@ -8,6 +8,7 @@ import typer
 
 from onnxla import load_compiled
 from onnxla.cli import arguments
+from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
 from onnxla.cli.models import Request, is_artifact, request
 from onnxla.cli.output import print_json, say, table, verdict
@@ -138,26 +139,6 @@ def _require_expectations(wanted: Request, feeds: Feeds, needs_onnx: bool) -> No
             f"onnxruntime does not read TensorFlow models such as {wanted.path}: give the outputs to compare with, "
             "--input file.npz with an entry under each output's name"
         )
-
-
-def print_comparisons(comparisons: list[Comparison], title: str) -> None:
-    """A table of errors, and why those that do not agree do not."""
-    rows = [
-        (
-            c.name,
-            c.type,
-            f"{c.max_absolute:.2e}",
-            f"{c.max_relative:.2e}",
-            f"{c.max_ulp:.0f}",
-            f"{c.norm_error:.2e}",
-            verdict(c.agrees, "agrees" if c.agrees else "DIFFERS"),
-        )
-        for c in comparisons
-    ]
-    table(("output", "type", ">max abs", ">max rel", ">max ulp", ">norm", "verdict"), rows, title)
-    for c in comparisons:
-        if not c.agrees:
-            say(f"{c.name}: {c.cause} (rtol {c.rtol:g}, atol {c.atol:g})", style="red")
 
 
 def _judge_exactly(

@@ -93,6 +93,13 @@ class RewritePass(ComputationPass):
     def run_on(self, computation: Computation) -> bool:
         return _Rewriting(self, computation).run()
 
+    def leave_out(self, name: str) -> None:
+        """Run without the rules of that name: for finding the one that is wrong."""
+        self._anywhere = [rule for rule in self._anywhere if rule.name != name]
+        self._by_opcode = {
+            opcode: [rule for rule in rules if rule.name != name] for opcode, rules in self._by_opcode.items()
+        }
+
     def rules_for(self, instruction: Instruction) -> list[Rule]:
         return self._by_opcode.get(instruction.op.opcode, []) + self._anywhere
 

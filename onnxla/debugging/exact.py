@@ -69,3 +69,29 @@ def exactness(name: str, ours: Array, theirs: Array, exact: Array) -> Exactness:
     values = [np.where(finite, x.astype(wide), 0) for x in (exact, ours, theirs)]
     norm = float(np.linalg.norm(values[0])) or 1.0
     return Exactness(name, *(float(np.linalg.norm(x - values[0])) / norm for x in values[1:]))
+
+
+_ROUNDING = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
+_COARSE_ROUNDING = 5e-2
+"""The error that rounding may give the other side, norm-wise, by its element type; beyond it one side is wrong."""
+
+
+def is_rounding(ours: Array, theirs: Array, exact: Array, *, bounded: bool = True) -> bool:
+    """Whether both are the exact result but for rounding, ours about as near as theirs, at every element too.
+
+    Not `bounded`, rounding may have grown to any size: for those who know that what they compute is the same.
+    """
+    if ours.dtype.kind in "OSU" or not ours.shape == theirs.shape == exact.shape or ours.dtype != theirs.dtype:
+        return False
+    if not ours.size or np.array_equal(ours, theirs):
+        return True
+    found = exactness("", ours, theirs, exact)
+    if not found.agrees or (bounded and found.theirs > _ROUNDING.get(ours.dtype, _COARSE_ROUNDING)):
+        return False
+    finite = np.isfinite(exact)
+    wide = np.complex128 if exact.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        same_elsewhere = bool(((ours == theirs) | ((ours != ours) & (theirs != theirs)) | finite).all())
+        errors = [np.abs(np.where(finite, x.astype(wide) - exact, 0)).max() for x in (ours, theirs)]
+        largest = np.abs(np.where(finite, exact, 0)).max()
+    return same_elsewhere and bool(errors[0] <= max(4 * errors[1], _ENOUGH * largest))

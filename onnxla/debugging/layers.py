@@ -23,6 +23,11 @@ def with_every_layer(path: Path) -> LayeredModel:
         model = onnx.load(path, load_external_data=False)
     except Exception as error:  # protobuf and onnx raise many kinds
         raise ModelFormatError(f"{path} is not an ONNX model: {error}") from error
+    return add_every_layer(model)
+
+
+def add_every_layer(model: ModelProto) -> LayeredModel:
+    """As `with_every_layer`, of a model that is read already and that is changed."""
     outputs = {o.name for o in model.graph.output}
     others = _not_tensors_of_numbers(model)
     nodes: dict[str, str] = {}

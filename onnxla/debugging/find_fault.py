@@ -1,0 +1,237 @@
+"""The first node whose value is wrong, the part of onnxla that broke it, and the smallest model that shows it.
+
+    whole model, every value --> first that differs --> smallest part --> smaller arrays --> who broke it
+
+Smallest first: on a few nodes the rest is cheap and exact. What turns out to be rounding, or onnxruntime's own, is set
+aside and the search goes on without it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onnxla.debugging.budget import Budget
+from onnxla.debugging.case import Case, alone
+from onnxla.debugging.comparison import Comparison
+from onnxla.debugging.culprit import Blame, Culprit
+from onnxla.debugging.find_culprit import explained_by_rounding, find_culprit
+from onnxla.debugging.known_values import KnownValues
+from onnxla.debugging.layers import add_every_layer
+from onnxla.debugging.model_part import ModelGraph, Part, whole_proto
+from onnxla.debugging.parts import flat_outputs
+from onnxla.debugging.smaller_shapes import with_smaller_shapes
+from onnxla.debugging.smallest_part import smallest_part
+from onnxla.debugging.trial import Outcome, Settings
+from onnxla.debugging.witness import Witness
+from onnxla.errors import InputError, OnnxlaError
+from onnxla.frontends.onnx.model_file import OnnxModel
+from onnxla.runtime.program import Array
+from onnxla.runtime.thread_pool import default_threads
+
+_MOST_SET_ASIDE = 6
+"""Differences that are not onnxla's before the search ends."""
+_SINGLE_NODES = 12
+"""Differing values whose node is tried alone."""
+_SHAPES_SHARE = 0.25
+"""Share of the time that smaller arrays may take."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference, traced to where it comes from."""
+
+    culprit: Culprit
+    node: str
+    """The first node whose value differs."""
+    nodes: tuple[str, ...]
+    """Those of the smallest model."""
+    difference: Comparison | None
+    """The value against onnxruntime's, on the smallest model; None for a crash."""
+    case: Case
+    in_time: bool
+    """Whether the search came to its end."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a search found."""
+
+    fault: Finding | None
+    set_aside: tuple[Finding, ...]
+    """Differences that are rounding, or onnxruntime's."""
+    outputs: tuple[Comparison, ...]
+    values: tuple[Comparison, ...]
+    """Every value of the graph, compiled with all of them as outputs."""
+    trials: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class Model:
+    """A model and a run of it."""
+
+    model: OnnxModel
+    folder: Path
+    """Where its external data lies."""
+    feeds: Mapping[str, Array]
+    """Arrays for all of its inputs."""
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    """Those among them that the code is made for."""
+
+
+def find_fault(run: Model, settings: Settings, budget: Budget) -> Findings:
+    """Look for a fault. Raises what compiling raises for a model that onnxla refuses, DeviceError without the target,
+    InputError where onnxruntime does not run the model."""
+    return _Search(run, settings, budget).findings()
+
+
+class _Search:
+    def __init__(self, run: Model, settings: Settings, budget: Budget) -> None:
+        self.settings = settings
+        self.budget = budget
+        self.threads = settings.threads or default_threads()
+        self.graph = ModelGraph(run.model, run.constants)
+        budget.says("running onnxruntime")
+        proto = whole_proto(run.model, with_external=False)
+        text = proto.SerializeToString()
+        feeds = {**run.constants, **run.feeds}
+        self.expected = flat_outputs(Witness(text, self.threads, folder=run.folder).run(feeds))
+        self.known = KnownValues(add_every_layer(proto), run.folder, feeds, self.threads)
+        self.aside: list[Finding] = []
+        self.nodes_aside: set[int] = set()
+        self.trials = 0
+        self.seconds = 0.0
+        """What a trial of the whole model takes."""
+        self.notes: list[str] = []
+
+    def findings(self) -> Findings:
+        whole = self.graph.whole()
+        self.budget.says("compiling the model")
+        begun = self.budget.left
+        outcome = self.outcome(whole, self.expected)
+        self.seconds = begun - self.budget.left
+        if outcome.refusal is not None:
+            raise outcome.refusal
+        self.budget.says("comparing every value")
+        every = Part(tuple(range(len(self.graph.nodes))), tuple(n for n in self.graph.maker if n in self.known.names))
+        layered = Outcome() if outcome.crash else self.outcome(every, self.known.get(every.outputs))
+        if layered.refusal is not None:
+            self.notes.append(f"with every value as an output the model does not compile: {layered.refusal}")
+        fault = self.first_fault(whole, outcome, every, layered)
+        return Findings(
+            fault, tuple(self.aside), outcome.comparisons, layered.comparisons, self.trials, tuple(self.notes)
+        )
+
+    def first_fault(self, whole: Part, outcome: Outcome, every: Part, layered: Outcome) -> Finding | None:
+        """The first difference that is onnxla's."""
+        for start, seen in self.starts(whole, outcome, every, layered):
+            while len(self.aside) < _MOST_SET_ASIDE:
+                rest = self.without_set_aside(start)
+                current = seen if rest == start else self.outcome(rest)
+                if not rest.outputs or not current.is_fault:
+                    break
+                finding = self.trace(rest, current)
+                if finding.culprit.is_ours:
+                    return finding
+                self.aside.append(finding)
+                if finding.culprit.blame is Blame.ROUNDING and len(finding.nodes) > 1:
+                    break
+        return None
+
+    def starts(self, whole: Part, outcome: Outcome, every: Part, layered: Outcome) -> Iterator[tuple[Part, Outcome]]:
+        """Parts that fail, the most promising first: single nodes, then the model, then the model with all values."""
+        names = [value for c in layered.differing if (value := self.value(c.name)) is not None]
+        nodes = dict.fromkeys(self.graph.maker[name] for name in names)
+        for node in list(nodes)[:_SINGLE_NODES]:
+            part = self.graph.part([node], [n for n in names if self.graph.maker[n] == node])
+            found = self.outcome(part)
+            if found.is_fault:
+                yield part, found
+        if outcome.is_fault and not self.is_rounding(whole, outcome):
+            yield whole, outcome
+        if layered.crash:
+            yield every, layered
+
+    def value(self, name: str) -> str | None:
+        """The value of the graph that a comparison is of: `scores[0]` is of the sequence `scores`."""
+        if name in self.graph.maker:
+            return name
+        return next((n for n in (name.rpartition("[")[0], name.rpartition(".")[0]) if n in self.graph.maker), None)
+
+    def without_set_aside(self, part: Part) -> Part:
+        kept = [node for node in part.nodes if node not in self.nodes_aside]
+        return part if len(kept) == len(part.nodes) else self.graph.part(kept, self.graph.results(kept))
+
+    def is_rounding(self, whole: Part, outcome: Outcome) -> bool:
+        """Whether float64 excuses the whole model, where evaluating it takes a small part of the time."""
+        if outcome.crash or not 3 * outcome.seconds < self.budget.left:
+            return False
+        self.budget.says("judging by float64")
+        case = self.case(whole, self.expected)
+        if not explained_by_rounding(case, outcome, self.settings):
+            return False
+        culprit = Culprit(Blame.ROUNDING, comparison=outcome.differing[0])
+        self.aside.append(self.finding(culprit, whole, outcome, case))
+        return True
+
+    def case(self, part: Part, expected: Mapping[str, Array] | None = None) -> Case:
+        """The part with onnxruntime's values around it."""
+        cut = self.graph.cut_values(part)
+        values = self.known.get(cut)
+        results = self.known.get(n for n in part.outputs if n in self.known.names) if expected is None else expected
+        known = self.graph.known(cut)
+        feeds = {name: array for name, array in values.items() if name not in known}
+        return Case(self.graph.extract(part, values, results), feeds, results)
+
+    def outcome(self, part: Part, expected: Mapping[str, Array] | None = None) -> Outcome:
+        """What a trial of the part finds; nothing where it cannot be cut out."""
+        self.trials += 1
+        if not set(self.graph.cut_values(part)) <= self.known.names:
+            return Outcome(refusal=InputError("the part reads what is no tensor"))
+        return self.case(part, expected).outcome(self.settings)
+
+    def trace(self, start: Part, seen: Outcome) -> Finding:
+        """From a part that fails to the smallest one, and who broke it."""
+
+        def fails(part: Part) -> bool:
+            return not self.nodes_aside.intersection(part.nodes) and self.outcome(part).is_like(seen)
+
+        part = smallest_part(self.graph, start, fails, self.budget, self.seconds)
+        case, outcome = self.as_file(part, seen)
+        self.budget.says("finding who broke it")
+        culprit = find_culprit(case, outcome, self.settings)
+        finding = self.finding(culprit, part, outcome, case)
+        if not culprit.is_ours:
+            self.nodes_aside.update(part.nodes)
+        return finding
+
+    def as_file(self, part: Part, seen: Outcome) -> tuple[Case, Outcome]:
+        """The part as a file of its own, on smaller arrays where it fails on those too."""
+        case = self.case(part)
+        try:
+            own = alone(case, self.threads)
+            outcome = own.outcome(self.settings)
+        except OnnxlaError as error:
+            self.notes.append(f"onnxruntime does not run the small model by itself: {error}")
+            return case, case.outcome(self.settings)
+        if not outcome.is_like(seen):
+            self.notes.append("onnxruntime, on the small model by itself, gives what onnxla gives")
+            return case, case.outcome(self.settings)
+        limited = Budget(self.budget.left * _SHAPES_SHARE, lambda what, _: self.budget.says(what))
+        fails = lambda c: c.outcome(self.settings).is_like(seen)  # noqa: E731
+        own = with_smaller_shapes(own, fails, self.threads, limited)
+        return own, own.outcome(self.settings)
+
+    def finding(self, culprit: Culprit, part: Part, outcome: Outcome, case: Case) -> Finding:
+        difference = outcome.differing[0] if outcome.differing else None
+        value = None if difference is None else self.value(difference.name)
+        node = part.nodes[-1] if value is None else self.graph.maker[value]
+        nodes: Sequence[int] = part.nodes
+        return Finding(
+            culprit,
+            self.graph.label(node),
+            tuple(self.graph.label(k) for k in nodes),
+            difference,
+            case,
+            not self.budget.is_over,
+        )
