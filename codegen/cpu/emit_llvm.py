@@ -12,7 +12,8 @@ from collections.abc import Callable
 from onnxla.codegen.kernels.ir import Block, Buffer, For, If, Kernel, KernelType, Value
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
-from onnxla.hlo.types import F16, F32, F64, PRED, ElementType, Kind
+from onnxla.hlo.numerics import integer_limits
+from onnxla.hlo.types import F16, F32, F64, PRED, S32, ElementType, Kind
 
 _FLOATS = {F16: "half", F32: "float", F64: "double"}
 _PREDICATES = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
@@ -70,6 +71,12 @@ def _scalar_constant(value: object, element: ElementType) -> str:
             value = float("nan")
         return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
     return str(value)
+
+
+def _splat(like: Value, number: float | int) -> str:
+    """A number of the type of a value, without the type."""
+    scalar = _scalar_constant(number, like.element)
+    return scalar if like.lanes == 1 else f"splat ({_scalar(like.element)} {scalar})"
 
 
 class _Printer:
@@ -318,28 +325,36 @@ class _Printer:
         LLVM's own saturating conversion falls apart into scalars on vectors, so the plain one is guarded.
         """
         (x,) = op.operands
-        bits, signed = op.element.bits, op.element.is_signed
-        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        kind, condition = _llvm_type(op.type), "i1" if op.lanes == 1 else f"<{op.lanes} x i1>"
-
-        def number(value: float) -> str:
-            scalar = _scalar_constant(value, x.element)
-            return scalar if x.lanes == 1 else f"splat ({_scalar(x.element)} {scalar})"
-
-        def limit(value: int) -> str:
-            return f"{kind} {value}" if op.lanes == 1 else f"{kind} splat ({_scalar(op.element)} {value})"
-
-        value = self.typed(x)
-        above = self.fresh(f"fcmp oge {value}, {number(float(high + 1))}")
-        below = self.fresh(f"fcmp olt {value}, {number(float(low))}")
+        low, high = integer_limits(op.element)
+        if op.element.bits < min(x.element.bits, 32):
+            return self.bounded_convert(op, float(low), float(high))
+        kind, condition, value = _llvm_type(op.type), _llvm_type(op.type.with_element(PRED)), self.typed(x)
+        above = self.fresh(f"fcmp oge {value}, {_splat(x, float(high + 1))}")
+        below = self.fresh(f"fcmp olt {value}, {_splat(x, float(low))}")
         number_at_all = self.fresh(f"fcmp ord {value}, {self.ref(x)}")
         outside = self.fresh(f"or {condition} {above}, {below}")
         inside = self.fresh(f"xor {condition} {outside}, {'true' if op.lanes == 1 else 'splat (i1 true)'}")
         usable = self.fresh(f"and {condition} {inside}, {number_at_all}")
-        safe = self.fresh(f"select {condition} {usable}, {value}, {_llvm_type(x.type)} {number(0.0)}")
-        plain = self.fresh(f"fpto{'s' if signed else 'u'}i {_llvm_type(x.type)} {safe} to {kind}")
-        capped = self.fresh(f"select {condition} {above}, {limit(high)}, {kind} {plain}")
-        return self.fresh(f"select {condition} {below}, {limit(low)}, {kind} {capped}")
+        safe = self.fresh(f"select {condition} {usable}, {value}, {_llvm_type(x.type)} {_splat(x, 0.0)}")
+        plain = self.fresh(f"fpto{'s' if op.element.is_signed else 'u'}i {_llvm_type(x.type)} {safe} to {kind}")
+        capped = self.fresh(f"select {condition} {above}, {kind} {_splat(op, high)}, {kind} {plain}")
+        return self.fresh(f"select {condition} {below}, {kind} {_splat(op, low)}, {kind} {capped}")
+
+    def bounded_convert(self, op: Value, low: float, high: float) -> str:
+        """The same for limits that are floats too, far inside s32: two bounds, and a conversion to s32 that every
+        machine has for vectors. The lower bound is what NaN becomes; where it is not 0, NaN is taken out before."""
+        (x,) = op.operands
+        kind, value = _llvm_type(x.type), self.typed(x)
+        condition = _llvm_type(x.type.with_element(PRED))
+        if low != 0.0:
+            number_at_all = self.fresh(f"fcmp ord {value}, {self.ref(x)}")
+            value = f"{kind} " + self.fresh(f"select {condition} {number_at_all}, {value}, {kind} {_splat(x, 0.0)}")
+        for comparison, bound in (("ogt", low), ("olt", high)):
+            inside = self.fresh(f"fcmp {comparison} {value}, {_splat(x, bound)}")
+            value = f"{kind} " + self.fresh(f"select {condition} {inside}, {value}, {kind} {_splat(x, bound)}")
+        wide = _llvm_type(x.type.with_element(S32))
+        whole = self.fresh(f"fptosi {value} to {wide}")
+        return self.fresh(f"trunc {wide} {whole} to {_llvm_type(op.type)}")
 
     def bitcast(self, op: Value) -> str:
         (x,) = op.operands

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from onnxla.codegen.kernels.ir import INDEX, Block, Buffer, For, If, Kernel, Value
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
+from onnxla.hlo.numerics import integer_limits
 from onnxla.hlo.types import F16, F32, F64, PRED, U32, ElementType, Kind
 
 _COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
@@ -240,11 +241,11 @@ class _Printer:
         form = f"{sign}{bits}"
         constraint = "r" if bits == 32 else "l"
         floating = "f" if x.element is F32 else "d"
-        wide = self.assembly(f"cvt.rzi.{form}.f{x.element.bits} %0, %1;", constraint, op, floating, x)
-        if x.element is F64 or op.element.bits >= 32 or bits == 64:
-            guard = f"({self.ref(x)} != {self.ref(x)}) ? 0 : "
-            return f"({self.scalar(op.element)})({guard}{wide})"
-        return f"({self.scalar(op.element)}){wide}"
+        whole = self.assembly(f"cvt.rzi.{form}.f{x.element.bits} %0, %1;", constraint, op, floating, x)
+        if op.element.bits < bits:
+            low, high = integer_limits(op.element)
+            whole = f"max(min({whole}, {high}), {low})" if op.element.is_signed else f"min({whole}, {high}u)"
+        return f"({self.scalar(op.element)})(({self.ref(x)} != {self.ref(x)}) ? 0 : {whole})"
 
     def assembly(self, text: str, out: str, op: Value, constraint: str, x: Value, read: str = "") -> str:
         """The result of one PTX instruction over `read(x)`, through a statement before the expression."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
+from onnxla.hlo.numerics import integer_limits
 from onnxla.hlo.types import (
     BF16,
     F4E2M1FN,
@@ -214,14 +215,9 @@ def convert(b: KernelBuilder, value: Value, source: ElementType, target: Element
         if value.element is F64 or (value.element.is_integer and value.element.bits >= 32 and target is not F16):
             value = _to_odd(b, b.convert(value, F64))
         return narrow(b, b.convert(value, F32), target)
-    if value.element.is_float and wanted.is_integer and wanted.bits < 32 and target.is_signed:
-        limit = 1 << (target.bits - 1)
-        wide = b.convert(value, S32)
-        wide = b.max(b.min(wide, b.const(limit - 1, S32)), b.const(-limit, S32))
-        return b.convert(wide, wanted)
-    if value.element.is_float and wanted.is_integer and wanted.bits < 32:
-        wide = b.min(b.convert(value, U32), b.const((1 << target.bits) - 1, U32))
-        return b.convert(wide, wanted)
+    if value.element.is_float and target.is_integer and target.bits < wanted.bits:
+        low, high = integer_limits(target)
+        return b.max(b.min(b.convert(value, wanted), b.const(high, wanted)), b.const(low, wanted))
     return wrap(b, b.convert(value, wanted), target)
 
 

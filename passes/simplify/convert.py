@@ -5,16 +5,18 @@ import numpy as np
 
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.numerics import integer_limits
 from onnxla.hlo.ops.shape import Broadcast
-from onnxla.hlo.types import PRED, ElementType
-from onnxla.passes.pattern import operation, splat_value, variables
+from onnxla.hlo.types import PRED, Array, ElementType
+from onnxla.passes.pattern import operation, splat, splat_value, variables
 from onnxla.passes.rewrite import NoMatch, Replacement, RuleTable
 
 CONVERT = RuleTable()
 rule = CONVERT.rule
 
-x, e, f = variables("x e f")
-convert = operation("convert", 1)
+x, c, d, e, f = variables("x c d e f")
+convert, clamp = operation("convert", 1), operation("clamp", 3)
+maximum, minimum = operation("maximum", 2), operation("minimum", 2)
 
 
 def holds(wide: ElementType, narrow: ElementType) -> bool:
@@ -53,6 +55,38 @@ def merge_converts(b: Builder, x: Instruction, e: ElementType, f: ElementType) -
     if not holds(e, x.tensor_type.element):
         return NoMatch("the first conversion changes values")
     return b.convert(x, f)
+
+
+@rule(convert(clamp(splat(c), x, splat(d)), e))
+def saturate_by_converting(b: Builder, x: Instruction, c: Array, d: Array, e: ElementType) -> Replacement:
+    """convert(clamp(c, x, d)) == convert(x), where integers of the type end before the bounds: it saturates itself."""
+    if not (_saturates(x, e) and _lies_below(c, e) and _lies_above(d, e)):
+        return NoMatch("a bound binds")
+    return b.convert(x, e)
+
+
+@rule(convert(maximum(x, splat(c)), e))
+def saturate_below_by_converting(b: Builder, x: Instruction, c: Array, e: ElementType) -> Replacement:
+    """convert(maximum(x, c)) == convert(x), where integers of the type end before c: u8 after relu."""
+    return b.convert(x, e) if _saturates(x, e) and _lies_below(c, e) else NoMatch("the bound binds")
+
+
+@rule(convert(minimum(x, splat(d)), e))
+def saturate_above_by_converting(b: Builder, x: Instruction, d: Array, e: ElementType) -> Replacement:
+    """convert(minimum(x, d)) == convert(x), where integers of the type end before d."""
+    return b.convert(x, e) if _saturates(x, e) and _lies_above(d, e) else NoMatch("the bound binds")
+
+
+def _saturates(x: Instruction, e: ElementType) -> bool:
+    return x.tensor_type.element.is_float and e.is_integer
+
+
+def _lies_below(bound: Array, e: ElementType) -> bool:
+    return float(bound) <= integer_limits(e)[0]
+
+
+def _lies_above(bound: Array, e: ElementType) -> bool:
+    return float(bound) >= integer_limits(e)[1]
 
 
 @rule(convert(x, e))

@@ -48,6 +48,8 @@ UNARY: dict[str, tuple[float, Callable[[Array], Array]]] = {
     "tanh": (3, np.tanh),
 }
 """Stated error in ulps, and the function in longdouble."""
+FLUSHED = {"logistic"}
+"""What may give 0 where half the smallest normal number is more than the result."""
 BINARY: dict[str, tuple[float, Callable[[Array, Array], Array]]] = {
     "atan2": (2, np.arctan2),
     "power": (1, np.power),
@@ -108,6 +110,8 @@ def errors_in_ulps(ours: Array, exact: Array) -> Array:
 
 
 def check(opcode: str, ulps: float, ours: Array, exact: Array, *arguments: Array) -> None:
+    if opcode in FLUSHED:
+        exact = np.where((ours == 0) & (np.abs(exact) < np.finfo(ours.dtype).tiny / 2), 0, exact)
     errors = errors_in_ulps(ours, exact)
     worst = int(np.argmax(errors))
     at = ", ".join(repr(a[worst]) for a in arguments)

@@ -21,7 +21,7 @@ LOG2_E = 1.4426950408889634
 
 
 def exponential(b: KernelBuilder, x: Value) -> Value:
-    """e**x within 1 ulp, subnormal results included (f32: Cephes' polynomial; f64: Taylor's, 13 terms)."""
+    """e**x within 1 ulp, subnormal results included (f32: a minimax polynomial; f64: Taylor's, 13 terms)."""
     low, high = (-104.0, 89.0) if x.element is F32 else (-746.0, 710.0)
     inside = b.min(number(b, high, x), b.max(number(b, low, x), x))
     mantissa, n = _exponential(b, inside)
@@ -54,16 +54,23 @@ def exponential_up_to_one(b: KernelBuilder, x: Value) -> Value:
 
 def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     """r, (e**r - 1 - r) / r**2 and n with x = n * log(2) + r and |r| < 0.35."""
-    single = x.element is F32
     whole, n = nearest_integer(b, x, LOG2_E)
-    first, second = (LN2_HIGH_F32, LN2_LOW_F32) if single else (LN2_HIGH, LN2_LOW)
-    r = b.multiply_add(whole, number(b, -first, x), x)
-    r = b.multiply_add(whole, number(b, -second, x), r)
-    if single:
-        c = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1]
-    else:
-        c = [1.0 / math.factorial(k) for k in range(13, 1, -1)]
-    return r, polynomial(b, r, c), n
+    r = _remainder(b, x, whole, 1.0)
+    return r, polynomial(b, r, _tail(x)), n
+
+
+def _remainder(b: KernelBuilder, x: Value, whole: Value, sign: float) -> Value:
+    """x - sign * whole * log(2), with more bits than a product would keep."""
+    first, second = (LN2_HIGH_F32, LN2_LOW_F32) if x.element is F32 else (LN2_HIGH, LN2_LOW)
+    r = b.multiply_add(whole, number(b, -sign * first, x), x)
+    return b.multiply_add(whole, number(b, -sign * second, x), r)
+
+
+def _tail(x: Value) -> list[float]:
+    """(e**r - 1 - r) / r**2 for |r| < 0.35, the highest power first (f32: minimax, 2**-28; f64: Taylor's)."""
+    if x.element is F32:
+        return [1.3814173952e-3, 8.3689218006e-3, 4.1668407977e-2, 1.6666518939e-1, 4.9999993333e-1]
+    return [1.0 / math.factorial(k) for k in range(13, 1, -1)]
 
 
 def _exponential(b: KernelBuilder, x: Value) -> tuple[Value, Value]:
@@ -145,10 +152,21 @@ def log_plus_one(b: KernelBuilder, x: Value) -> Value:
 
 
 def logistic(b: KernelBuilder, x: Value) -> Value:
-    """1 / (1 + e**-x) within 3 ulp, without overflow on either side."""
-    size = b.unary("neg", b.unary("abs", x))
-    mantissa, n = _exponential(b, b.max(number(b, -104.0 if x.element is F32 else -746.0, x), size))
-    small = b.select(b.compare("NE", x, x), x, assemble(b, mantissa, n, overflows=False))
-    one = number(b, 1.0, x)
-    top = b.select(b.compare("LT", x, number(b, 0.0, x)), small, one)
-    return b.div(top, b.add(small, one))
+    """1 / (1 + e**-x) within 3 ulp; 0 where that is below half the smallest normal number.
+
+    Computed as 1/2 / (1/2 + e**-x / 2), whose powers of two reach from 2**-n to infinity: it needs neither signs nor
+    selections, and NaN takes its way through the products.
+    """
+    single = x.element is F32
+    integer, fraction, bias = integer_of(x.element)
+    low, high = (-89.5, 80.0) if single else (-710.5, 700.0)
+    inside = b.min(number(b, high, x), b.max(number(b, low, x), x))
+    # the sum's last bits are the exponent field of 2**(n - 1) with n the nearest integer to -x / log(2)
+    shifter = number(b, 1.5 * 2.0**fraction + (bias - 1), x)
+    shifted = b.multiply_add(inside, number(b, -LOG2_E, x), shifter)
+    power = b.bitcast(b.binary("shl", b.bitcast(shifted, integer), b.const(fraction, integer)), x.element)
+    r = _remainder(b, inside, b.sub(shifted, shifter), -1.0)
+    one, half = number(b, 1.0, x), number(b, 0.5, x)
+    tail = polynomial(b, r, [c if k % 2 == 0 else -c for k, c in enumerate(reversed(_tail(x)))][::-1])
+    mantissa = b.multiply_add(b.multiply_add(tail, r, number(b, -1.0, x)), r, one)
+    return b.div(half, b.multiply_add(mantissa, power, half))
