@@ -4,8 +4,7 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,22 +13,21 @@ from onnxla import watch
 from onnxla.compiler import Compiler
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError, ModelFormatError
+from onnxla.frontends.hlo.model_file import HloModel, is_hlo, is_text, read_hlo
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflow, read_tensorflow
-from onnxla.hlo.module import Module
-from onnxla.hlo.parser import parse_module
 from onnxla.hlo.types import Array
-from onnxla.hlo.weight_files import weights_beside
 from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
 from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import input_tensors, result_tensors
-from onnxla.sources import HloSource, OnnxSource, Shapes, Source, may_compile_later
+from onnxla.sources import OnnxSource, Shapes, Source, may_compile_later
+from onnxla.stablehlo_source import source_of_hlo
 from onnxla.tensorflow_source import TensorFlowSource
 from onnxla.version import __version__
 from onnxla.watch import Progress, watching
 
-Model: TypeAlias = "ModelSource | TensorFlowModel | Module"
+Model: TypeAlias = "ModelSource | TensorFlowModel | HloModel"
 Dims: TypeAlias = Mapping[str, int | Sequence[int]]
 Options: TypeAlias = CompileOptions | Mapping[str, Any] | None
 
@@ -53,7 +51,7 @@ def compile(
     state: Mapping[str, npt.ArrayLike] | None = None,
 ) -> CompiledModel:
     """Compile an ONNX model (a path, bytes or a ModelProto), a TensorFlow model (a SavedModel's folder, or a frozen
-    GraphDef), or HLO (a module, or a path that ends in `.hlo`).
+    GraphDef), or HLO: XLA's text or StableHLO's, a file of it, or what `jax.export` gives (a function, or its bytes).
 
     `shapes` gives input shapes by name (`input_shapes` is the same), `dims` sizes of symbolic dimensions; a list of
     sizes compiles for each of them. Where dimensions stay open, or an input's value decides a shape, the model is
@@ -125,7 +123,7 @@ def _source(
     folder: str | os.PathLike[str] | None,
     cut: _Cut,
 ) -> Source:
-    if isinstance(model, TensorFlowModel) or is_tensorflow(model):
+    if not is_text(model) and (isinstance(model, TensorFlowModel) or is_tensorflow(model)):
         tensorflow = read_tensorflow(model)
         variables = {name: np.asarray(value) for name, value in (cut.state or {}).items()}
         return TensorFlowSource(
@@ -133,20 +131,11 @@ def _source(
         )
     if cut != _Cut():
         raise InputError("signature=, inputs=, outputs= and state= are for TensorFlow models")
-    if isinstance(model, (str, os.PathLike)) and Path(model).suffix == ".hlo":
-        model = _read_hlo(Path(model), limits)
-    if not isinstance(model, Module):
-        return OnnxSource(read_model(model, folder=folder), options, limits, constants)
-    if constants:
-        raise InputError("constants= is for the inputs of ONNX models")
-    return HloSource(model)
-
-
-def _read_hlo(path: Path, limits: Limits) -> Module:
-    try:
-        return parse_module(path.read_text(), weights=weights_beside(path), limits=limits)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelFormatError(f"{path} cannot be read as HLO text: {error}") from error
+    if not is_hlo(model):
+        if is_text(model):
+            raise ModelFormatError("the text given as a model is neither XLA's HLO nor StableHLO")
+        return OnnxSource(read_model(cast(ModelSource, model), folder=folder), options, limits, constants)
+    return source_of_hlo(read_hlo(model, limits), options, limits, constants)
 
 
 def _options(options: Options) -> CompileOptions:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from onnxla.errors import SourceNode
-from onnxla.hlo.attributes import BOOL, INT_IN_BRACES
+from onnxla.hlo.attributes import BOOL, INT, INT_IN_BRACES
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import fail, require, require_tensor
-from onnxla.hlo.types import ELEMENT_TYPES, S32, Shape, TensorType, TupleType, Type
+from onnxla.hlo.types import BF16, ELEMENT_TYPES, F16, F32, F64, S32, Shape, TensorType, TupleType, Type
 
 
 @dataclass
@@ -58,16 +58,19 @@ def dimension_size(form: Form) -> Instruction:
 
 
 def total_order_compare(form: Form) -> Instruction:
-    """`compare(x, y), type=TOTALORDER` of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
+    """`compare(x, y), type=TOTALORDER`."""
+    require(len(form.operands) == 2, "compare needs two operands")
+    lhs, rhs = form.operands
+    return ordered_compare(Builder(source=form.source), lhs, rhs, form.attributes.get("direction", ""))
+
+
+def ordered_compare(b: Builder, lhs: Instruction, rhs: Instruction, direction: str) -> Instruction:
+    """Floats by the total order: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
 
     As signed integers the bits of non-negative floats are in order, those of negative floats in
     reverse: flipping all but the sign of the latter orders them all.
     """
-    require(len(form.operands) == 2, "compare needs two operands")
-    direction = form.attributes.get("direction", "")
-    b = Builder(source=form.source)
-    lhs, rhs = (_ordered_bits(b, operand) for operand in form.operands)
-    return b.compare(lhs, rhs, direction)
+    return b.compare(_ordered_bits(b, lhs), _ordered_bits(b, rhs), direction)
 
 
 def top_k(form: Form) -> Instruction:
@@ -76,18 +79,71 @@ def top_k(form: Form) -> Instruction:
     type, result = operand.tensor_type, form.type
     if type.rank == 0 or not isinstance(result, TupleType) or not result.elements:
         fail(f"topk takes rows and gives a pair, not {result}")
+    shape = require_tensor(result.elements[0]).shape
+    require(len(shape) == type.rank, f"topk of {type} does not give {result}")
+    return b.tuple(*largest(b, operand, shape[-1], BOOL.parse(form.attributes.get("largest", "true"), {})))
+
+
+def largest(b: Builder, operand: Instruction, count: int, is_largest: bool) -> tuple[Instruction, Instruction]:
+    """The first `count` of each row, the largest or the smallest first by the total order, and their places.
+
+    The earlier of equals comes first.
+    """
+    type = operand.tensor_type
     row = type.rank - 1
-    limits = (*type.shape[:row], *require_tensor(result.elements[0]).shape[-1:])
-    require(len(limits) == type.rank, f"topk of {type} does not give {result}")
-    direction = "GT" if BOOL.parse(form.attributes.get("largest", "true"), {}) else "LT"
+    require(row >= 0 and 0 <= count <= type.shape[row], f"there are no {count} largest in a row of {type}")
+    limits = (*type.shape[:row], count)
+    direction = "GT" if is_largest else "LT"
     comparator = Builder("comes_before")
     value, place = type.with_shape(()), TensorType(S32)
     lhs, rhs, _, _ = (comparator.parameter(scalar) for scalar in (value, value, place, place))
     keys = _ordered_bits(comparator, lhs), _ordered_bits(comparator, rhs)
     before = comparator.build(comparator.compare(*keys, direction))
     both = b.sort([operand, b.iota(type.with_element(S32), row)], row, before)
-    parts = (b.slice(b.get_tuple_element(both, i), [0] * type.rank, limits) for i in range(2))
-    return b.tuple(*parts)
+    values, places = (b.slice(b.get_tuple_element(both, i), [0] * type.rank, limits) for i in range(2))
+    return values, places
+
+
+def reduce_precision(form: Form) -> Instruction:
+    """`reduce-precision`."""
+    bits = [INT.parse(form.attributes.get(f"{part}_bits", ""), {}) for part in ("exponent", "mantissa")]
+    return reduced_precision(Builder(source=form.source), _only_operand(form), bits[0], bits[1])
+
+
+def reduced_precision(b: Builder, operand: Instruction, exponent_bits: int, mantissa_bits: int) -> Instruction:
+    """Each element rounded to even as in a float of so many bits, back in its own type.
+
+    XLA's way: what is too large becomes infinite, what is below the smallest normal number becomes a zero of its sign.
+    """
+    type = operand.tensor_type
+    require(type.element in _MANTISSA_BITS, f"the precision of {type} cannot be reduced")
+    require(1 <= exponent_bits <= 64 and 0 <= mantissa_bits <= 64, "a float has 1 exponent bit at least")
+    width, mantissa = type.element.bits, _MANTISSA_BITS[type.element]
+    exponent = width - 1 - mantissa
+    unsigned = ELEMENT_TYPES[f"u{width}"]
+
+    def full(value: int) -> Instruction:
+        return b.full(type.shape, value, unsigned)
+
+    bits = b.bitcast_convert(operand, TensorType(unsigned, type.shape))
+    sign = b.and_(bits, full(1 << (width - 1)))
+    dropped = mantissa - mantissa_bits
+    if dropped > 0:
+        last = b.and_(b.binary("shift-right-logical", bits, full(dropped)), full(1))
+        bits = b.add(bits, b.add(last, full((1 << (dropped - 1)) - 1)))
+        bits = b.and_(bits, full(((1 << width) - 1) ^ ((1 << dropped) - 1)))
+    if exponent_bits < exponent:
+        bias, reduced = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        infinite = ((1 << exponent) - 1) << mantissa
+        power = b.and_(bits, full(infinite))
+        over = b.compare(power, full((bias + reduced) << mantissa), "GT")
+        under = b.compare(power, full((bias - reduced) << mantissa), "LE")
+        bits = b.select(over, b.or_(sign, full(infinite)), b.select(under, sign, bits))
+    result = b.bitcast_convert(bits, type)
+    return b.select(b.is_nan(operand), operand, result)
+
+
+_MANTISSA_BITS = {BF16: 7, F16: 10, F32: 23, F64: 52}
 
 
 def find(opcode: str, attributes: dict[str, str]) -> Callable[[Form], Instruction] | None:
@@ -123,4 +179,5 @@ FORMS: dict[str, Callable[[Form], Instruction]] = {
     "bitcast": bitcast,
     "get-dimension-size": dimension_size,
     "topk": top_k,
+    "reduce-precision": reduce_precision,
 }
