@@ -18,15 +18,7 @@ _LIBRARIES = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "llvmlite", "rich", "
 
 def doctor(as_json: arguments.Json = False) -> None:
     """Show versions, the CPU that code is made for, and whether there is a GPU and a compiler for it."""
-    facts: dict[str, Callable[[], dict[str, Any]]] = {
-        "onnxla": _onnxla,
-        "cpu": _cpu,
-        "llvm": _llvm,
-        "nvrtc": _nvrtc,
-        "gpu": _gpu,
-        "libraries": _libraries,
-    }
-    found = {name: fact() for name, fact in facts.items()}
+    found = facts()
     if as_json:
         print_json(found)
         return
@@ -34,6 +26,19 @@ def doctor(as_json: arguments.Json = False) -> None:
         say(name, style="bold")
         for key, value in rows.items():
             say(f"  {key:<12} {', '.join(map(str, value)) if isinstance(value, (list, tuple)) else value}")
+
+
+def facts() -> dict[str, dict[str, Any]]:
+    """All that `doctor` shows, by topic."""
+    topics: dict[str, Callable[[], dict[str, Any]]] = {
+        "onnxla": _onnxla,
+        "cpu": _cpu,
+        "llvm": _llvm,
+        "nvrtc": _nvrtc,
+        "gpu": _gpu,
+        "libraries": _libraries,
+    }
+    return {topic: find() for topic, find in topics.items()}
 
 
 def _onnxla() -> dict[str, Any]:

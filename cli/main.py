@@ -25,6 +25,7 @@ from onnxla.cli.bench_command import bench
 from onnxla.cli.cache_command import cache
 from onnxla.cli.compile_command import compile_model
 from onnxla.cli.conformance_command import conformance
+from onnxla.cli.debug_command import debug
 from onnxla.cli.doctor_command import doctor
 from onnxla.cli.explain_command import explain
 from onnxla.cli.inspect_command import inspect
@@ -79,6 +80,7 @@ for name, command in (
     ("explain", explain),
     ("ops", ops),
     ("conformance", conformance),
+    ("debug", debug),
     ("opt", opt),
     ("replay", replay),
     ("cache", cache),

@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.runtime": BASE | {"onnxla.runtime"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
 }
-"""What each layer may import of onnxla. The API, which is `onnxla` itself, and the command line may import everything."""
+"""What each layer may import of onnxla. The API, `onnxla` itself, and the command line may import everything."""
 
 
 def layer_of(module: str) -> str:

@@ -7,7 +7,7 @@ aside and the search goes on without it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onnxla.debugging.budget import Budget
@@ -30,8 +30,8 @@ from onnxla.runtime.thread_pool import default_threads
 
 _MOST_SET_ASIDE = 6
 """Differences that are not onnxla's before the search ends."""
-_SINGLE_NODES = 12
-"""Differing values whose node is tried alone."""
+_SINGLE_NODES_SHARE = 0.3
+"""Share of the time in which nodes of values that differ are tried alone."""
 _SHAPES_SHARE = 0.25
 """Share of the time that smaller arrays may take."""
 
@@ -87,7 +87,8 @@ def find_fault(run: Model, settings: Settings, budget: Budget) -> Findings:
 
 class _Search:
     def __init__(self, run: Model, settings: Settings, budget: Budget) -> None:
-        self.settings = settings
+        # what an earlier run left in a cache is not looked at, and trials leave nothing behind
+        self.settings = replace(settings, options=replace(settings.options, cache_dir=None, dump_to=None))
         self.budget = budget
         self.threads = settings.threads or default_threads()
         self.graph = ModelGraph(run.model, run.constants)
@@ -140,17 +141,38 @@ class _Search:
 
     def starts(self, whole: Part, outcome: Outcome, every: Part, layered: Outcome) -> Iterator[tuple[Part, Outcome]]:
         """Parts that fail, the most promising first: single nodes, then the model, then the model with all values."""
-        names = [value for c in layered.differing if (value := self.value(c.name)) is not None]
-        nodes = dict.fromkeys(self.graph.maker[name] for name in names)
-        for node in list(nodes)[:_SINGLE_NODES]:
-            part = self.graph.part([node], [n for n in names if self.graph.maker[n] == node])
+        tried = 0
+        end = self.budget.left * (1 - _SINGLE_NODES_SHARE)
+        for node in (candidates := self.suspects(layered)):
+            if tried and self.budget.left < end:
+                break
+            tried += 1
+            self.budget.says(f"trying {self.graph.label(node)}")
+            given = [n for n in self.graph.nodes[node].output if n in self.known.names]
+            part = self.graph.part([node], given)
             found = self.outcome(part)
             if found.is_fault:
                 yield part, found
+        if candidates and not self.aside:
+            self.notes.append(
+                f"{len(candidates)} nodes differ with every value as an output; of the {tried} that were tried alone, "
+                "on onnxruntime's operands, none does: rounding adds up"
+            )
         if outcome.is_fault and not self.is_rounding(whole, outcome):
             yield whole, outcome
         if layered.crash:
             yield every, layered
+
+    def suspects(self, layered: Outcome) -> list[int]:
+        """The nodes that make values that differ: first those of which no operand differs, then those that err most."""
+        errors = {value: c.norm_error for c in layered.differing if (value := self.value(c.name)) is not None}
+        nodes = list(dict.fromkeys(self.graph.maker[name] for name in errors))
+        first = [node for node in nodes if not errors.keys() & set(self.graph.reads[node])]
+        others = sorted(
+            (node for node in nodes if node not in first),
+            key=lambda node: -max(errors.get(name, 0.0) for name in self.graph.nodes[node].output),
+        )
+        return [*first, *others]
 
     def value(self, name: str) -> str | None:
         """The value of the graph that a comparison is of: `scores[0]` is of the sequence `scores`."""
