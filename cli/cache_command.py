@@ -1,58 +1,187 @@
-"""`onnxla cache`: what the compile cache holds, and why a model is found in it or not."""
+"""`onnxla cache`: what the compile cache holds, why a model is found in it or not, and making room in it."""
 
+import re
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from onnxla.cli import arguments
 from onnxla.cli.models import Request, request
-from onnxla.cli.output import print_json, say, size, table
+from onnxla.cli.output import print_json, say, size, table, verdict
+from onnxla.config import CompileOptions
 from onnxla.errors import InputError
-from onnxla.runtime.cache import CompileCache
+from onnxla.runtime.cache import CompileCache, KeyComparison
+from onnxla.runtime.cache_files import CacheEntry
 
-Asked = Annotated[Path | None, typer.Argument(help="A model: say whether its code is in the cache, and why not.")]
-Clear = Annotated[bool, typer.Option("--clear", help="Remove every entry.")]
+cache = typer.Typer(
+    no_args_is_help=True,
+    help="The compile cache: the folder in ONNXLA_CACHE_DIR, or --folder.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Folder = Annotated[Path | None, typer.Option("--folder", help="The cache's folder; by default ONNXLA_CACHE_DIR.")]
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SHORT = 40
+"""Characters of a part of a key that are shown: digests and lists of CPU features are longer."""
 
 
-def cache(
-    model: Asked = None,
-    clear: Clear = False,
+@cache.command("list")
+def list_entries(folder: Folder = None, as_json: arguments.Json = False) -> None:
+    """List the entries, those used last first."""
+    store = _store(folder)
+    rows = [_row(store, entry) for entry in store.entries()]
+    if as_json:
+        print_json({"folder": str(store.folder), "limit": store.max_bytes, "entries": rows})
+        return
+    table(
+        ("entry", "model", "inputs", "target", ">size", "last used"),
+        [
+            (r["name"][:12], r["model"], r["inputs"] or r["problem"], r["target"], size(r["bytes"]), _day(r["used"]))
+            for r in rows
+        ],
+    )
+    say(
+        f"{len(rows)} entries, {size(sum(r['bytes'] for r in rows))} of {size(store.max_bytes)} in {store.folder}",
+        style="dim",
+    )
+
+
+@cache.command("explain")
+def explain(
+    model: arguments.UncompiledModel,
+    folder: Folder = None,
     target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    signature: arguments.Signature = None,
+    begin: arguments.From = None,
+    end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """List the compile cache (the folder in ONNXLA_CACHE_DIR, or --option cache_dir=...), explain it, or clear it."""
-    options = arguments.parse_options(option)
-    if options.cache_dir is None:
-        raise InputError("there is no cache: set ONNXLA_CACHE_DIR, or give --option cache_dir=FOLDER")
-    store = CompileCache(options.cache_dir, options.cache_bytes)
-    if clear:
-        store.clear()
-    found = store.entries()
-    answer = None if model is None else explain_miss(store, request(model, shape, dim, constant, option, target=target))
+    """Say whether a model's code is in the cache and, part by part of its key, in what the nearest entry differs."""
+    wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
+    store = _store(folder, wanted.options)
+    found = _compare(store, wanted)
     if as_json:
-        print_json({"folder": str(store.folder), "limit": store.max_bytes, "entries": found, "model": answer})
+        print_json(_explanation(found))
         return
-    if answer is not None:
-        say(answer)
+    if found is None:
+        say("miss: the cache is empty")
         return
-    rows = [(e.path.name[:16], size(e.bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(e.used))) for e in found]
-    table(("entry", ">size", "last used"), rows)
-    total = sum(e.bytes for e in found)
-    say(f"{len(found)} entries, {size(total)} of {size(store.max_bytes)} in {store.folder}", style="dim")
+    say("hit" if found.is_hit else f"miss: the nearest entry differs in {', '.join(p.name for p in found.differing)}")
+    say(f"nearest entry {found.entry}, made from {found.model}", style="dim")
+    table(
+        ("part of the key", "", "this model", "the entry"),
+        [
+            (
+                part.name,
+                verdict(part.is_same, "same" if part.is_same else "differs"),
+                _short(part.wanted),
+                "" if part.is_same else _short(part.stored),
+            )
+            for part in found.parts
+        ],
+    )
 
 
-def explain_miss(store: CompileCache, wanted: Request) -> str:
-    """`hit`, or in what the nearest entry differs."""
+@cache.command("prune")
+def prune(
+    folder: Folder = None,
+    to_size: Annotated[
+        str | None, typer.Option("--to-size", metavar="SIZE", help="Leave as much: `500M`, `2G`; by default the limit.")
+    ] = None,
+    unused_days: Annotated[
+        float | None, typer.Option("--unused-days", min=0, help="Remove what was not used for so many days.")
+    ] = None,
+    damaged: Annotated[bool, typer.Option("--damaged", help="Remove what cannot be read or may not be.")] = False,
+    as_json: arguments.Json = False,
+) -> None:
+    """Remove entries: those used longest ago until the rest fits, and leftovers of processes that were killed."""
+    store = _store(folder)
+    limit = store.max_bytes if to_size is None else _bytes(to_size)
+    seconds = None if unused_days is None else unused_days * 86400
+
+    def unwanted(entry: CacheEntry) -> bool:
+        return damaged and store.about(entry) is None
+
+    _say_removed(store, store.prune(limit, seconds, unwanted), as_json)
+
+
+@cache.command("clear")
+def clear(folder: Folder = None, as_json: arguments.Json = False) -> None:
+    """Remove every entry."""
+    store = _store(folder)
+    _say_removed(store, store.clear(), as_json)
+
+
+def _store(folder: Path | None, options: CompileOptions | None = None) -> CompileCache:
+    options = options or CompileOptions.from_environment()
+    place = folder if folder is not None else options.cache_dir
+    if place is None:
+        raise InputError("there is no cache: set ONNXLA_CACHE_DIR, or give --folder FOLDER")
+    return CompileCache(place, options.cache_bytes)
+
+
+def _row(store: CompileCache, entry: CacheEntry) -> dict[str, Any]:
+    """An entry as `list` shows it."""
+    row: dict[str, Any] = {"name": entry.path.name, "bytes": entry.bytes, "used": entry.used}
+    about = store.about(entry)
+    if about is None:
+        return {**row, "model": "", "inputs": "", "target": "", "problem": "cannot be read"}
+    facts, program = about
+    return {
+        **row,
+        "model": str(facts.get("model", "")),
+        "inputs": ", ".join(map(str, program.inputs)),
+        "target": f"{program.triple.partition('-')[0]} {program.cpu}",
+        "problem": "",
+    }
+
+
+def _compare(store: CompileCache, wanted: Request) -> KeyComparison | None:
     from onnxla.compiler import Compiler
     from onnxla.hlo.printer import print_module
 
     source = wanted.source()
     compiler = Compiler(source, wanted.target, wanted.options)
     imported = source.load(wanted.shapes, wanted.single_dims, {})
-    return store.explain(compiler.cache_key(imported, print_module(imported.module)))
+    return store.compare(compiler.cache_key(imported, print_module(imported.module)))
+
+
+def _explanation(found: KeyComparison | None) -> dict[str, Any]:
+    if found is None:
+        return {"hit": False, "entry": None, "model": None, "parts": []}
+    parts = [{"name": p.name, "same": p.is_same, "wanted": p.wanted, "stored": p.stored} for p in found.parts]
+    return {"hit": found.is_hit, "entry": found.entry, "model": found.model, "parts": parts}
+
+
+def _say_removed(store: CompileCache, gone: list[CacheEntry], as_json: bool) -> None:
+    left = store.entries()
+    removed, rest = sum(e.bytes for e in gone), sum(e.bytes for e in left)
+    if as_json:
+        names = [e.path.name for e in gone]
+        print_json({"folder": str(store.folder), "removed": names, "removed_bytes": removed, "left_bytes": rest})
+    else:
+        say(f"{len(gone)} files removed, {size(removed)}; {len(left)} entries left, {size(rest)}")
+
+
+def _bytes(text: str) -> int:
+    """`500M` as a number. Raises InputError."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise InputError(f"--to-size {text}: write it as 500M or 2G")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _short(text: str | None) -> str:
+    if text is None:
+        return "not there"
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

@@ -83,10 +83,10 @@ for name, command in (
     ("debug", debug),
     ("opt", opt),
     ("replay", replay),
-    ("cache", cache),
     ("doctor", doctor),
 ):
     app.command(name)(command)
+app.add_typer(cache, name="cache")
 
 
 def _print_version(wanted: bool) -> None:

@@ -26,6 +26,7 @@ class WeightsImage:
     def __init__(self, file: BinaryIO | None = None) -> None:
         """Without a `file` the image goes to a temporary one, which vanishes with the last reference to it."""
         self.file: BinaryIO = file if file is not None else tempfile.TemporaryFile(prefix="onnxla-weights-")  # noqa: SIM115
+        self._is_own = file is None
         self.bytes = 0
         self._places: dict[object, tuple[int, int]] = {}
         self._representatives: dict[_Fingerprint, list[Literal]] = {}
@@ -51,10 +52,14 @@ class WeightsImage:
 
         A file of the caller's must be a real one that starts with the image.
         """
-        if not self.bytes:
-            return np.zeros(0, np.uint8)
-        self.file.flush()
-        return np.frombuffer(mmap.mmap(self.file.fileno(), self.bytes, access=mmap.ACCESS_READ), np.uint8)
+        try:
+            if not self.bytes:
+                return np.zeros(0, np.uint8)
+            self.file.flush()
+            return np.frombuffer(mmap.mmap(self.file.fileno(), self.bytes, access=mmap.ACCESS_READ), np.uint8)
+        finally:
+            if self._is_own:  # the mapping keeps the bytes
+                self.file.close()
 
     def _once(self, key: object, make: Callable[[], Array]) -> tuple[int, int]:
         if key not in self._places:

@@ -11,24 +11,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onnxla import watch
+from onnxla.cache_key import cache_key
 from onnxla.codegen.cpu.backend import compile_cpu
 from onnxla.codegen.cpu.compile_llvm import assembly
 from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.codegen.gpu.backend import compile_gpu
+from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.plan import Launch, Plan, memory_table, slots_of
 from onnxla.config import GPU_PRECISIONS, CompileOptions
 from onnxla.errors import DeviceError, InputError
-from onnxla.hlo.fingerprint import fingerprint
 from onnxla.hlo.graphviz import module_to_dot
 from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
 from onnxla.passes.pipeline import PassRecord
 from onnxla.passes.pipelines import optimize
-from onnxla.runtime.artifact import FORMAT_VERSION, constant_data
 from onnxla.runtime.cache import CacheKey, CompileCache
-from onnxla.runtime.digest import digest_of_all
 from onnxla.runtime.program import GPU_TRIPLE, Program, Step
 from onnxla.runtime.report import CompileReport, PassReport
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
@@ -73,31 +72,17 @@ class Compiler:
         if self.cache is not None:
             with clock.stage("cache"):
                 key = self.cache_key(imported, text)
-                program = self.cache.get(key)
+                program = self.cache.get(key, lambda program: _is_made_of(program, imported))
         cached = program is not None
         if program is None:
             program = self._make(imported, text, clock)
             if self.cache is not None:
-                self.cache.put(key, program)
+                self.cache.put(key, program, self.source.name)
         return program, self._report(program, clock, cached)
 
     def cache_key(self, imported: Imported, text: str) -> CacheKey:
-        """Everything that decides the program. The text counts for the names in it, the fingerprint for the weights."""
-        return CacheKey(
-            {
-                "model": digest_of_all([text, fingerprint(imported.module)]),
-                "signature": "; ".join(
-                    map(str, (*imported.inputs, "->", *imported.outputs, *imported.state, *imported.results))
-                ),
-                "constants": digest_of_all(
-                    part for name, value in sorted(imported.constants.items()) for part in (name, *constant_data(value))
-                ),
-                "vocabularies": str(sorted(imported.vocabularies.items())),
-                "options": str(self.options.code_key()),
-                "target": str(self.target),
-                "version": f"{__version__}, format {FORMAT_VERSION}",
-            }
-        )
+        """Everything that decides the program that is made of `imported`, whose text is `text`."""
+        return cache_key(imported, text, self.options, f"{self.target}{_compiler_of(self.target)}")
 
     def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
         module, options = imported.module, self._options_of_next()
@@ -220,6 +205,26 @@ class _Made:
     """Further stages."""
 
 
+def _compiler_of(target: Target | GpuTarget) -> str:
+    """The compiler outside of onnxla that makes the code, where there is one."""
+    if isinstance(target, Target):
+        return ""
+    try:
+        return f", NVRTC {nvrtc_version()}"
+    except DeviceError:
+        return ", without NVRTC"
+
+
+def _is_made_of(program: Program, imported: Imported) -> bool:
+    """Whether a program has the interface that one made of `imported` has."""
+    return (
+        program.inputs == imported.inputs
+        and program.outputs == imported.outputs
+        and program.state == imported.state
+        and program.results == imported.results
+    )
+
+
 class _Clock:
     """What the stages take."""
 
@@ -250,8 +255,7 @@ def _steps(plan: Plan) -> tuple[Step, ...]:
     )
 
 
-def _instruction_count(module: Module) -> int:
-    return len(module.entry.instructions())
+    return rows(plan.steps, 0)
 
 
 def _dump(folder: Path, files: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ for. `table()` prints all of them for the documentation.
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from onnxla.errors import InputError
@@ -134,18 +134,13 @@ class CompileOptions(_Settings):
         if self.compile_timeout is not None and not self.compile_timeout > 0:
             raise InputError(f"compile_timeout={self.compile_timeout!r}: choose a number of seconds above 0")
 
-    def code_key(self) -> tuple[object, ...]:
-        """The options that change the code, for the cache and the artifact."""
-        neutral = replace(
-            self,
-            dump_to=None,
-            dump_weights=True,
-            cache_dir=None,
-            cache_bytes=0,
-            verify=True,
-            compile_timeout=None,
-        )
-        return tuple(getattr(neutral, f.name) for f in fields(neutral))
+    def code_options(self) -> dict[str, object]:
+        """The options that change the code, by name, for the cache and the artifact."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NEUTRAL}
+
+
+_NEUTRAL = ("verify", "dump_to", "dump_weights", "compile_timeout", "cache_dir", "cache_bytes")
+"""Options that leave the code as it is."""
 
 
 @dataclass(frozen=True)

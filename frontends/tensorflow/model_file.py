@@ -47,7 +47,7 @@ def is_tensorflow(source: object) -> bool:
     if not isinstance(source, (str, os.PathLike)):
         return isinstance(source, TensorFlowModel) or _is_graph_message(source)
     path = Path(source)
-    if path.is_dir() or path.name in _FILES:
+    if os.path.isdir(path) or path.name in _FILES:
         return True
     try:
         with open(path, "rb") as file:
@@ -68,7 +68,7 @@ def read_tensorflow(source: Any) -> TensorFlowModel:
     path = Path(source)
     if path.name in _FILES:
         path = path.parent
-    if path.is_dir():
+    if os.path.isdir(path):
         return _read_saved_model(path)
     return _model_of_graph(path.stem, _read(GraphDef, path))
 

@@ -199,7 +199,8 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
         "constants": _arrays_json(program.constants, "constants", sections),
         "state": [[t.name, t.element, list(t.shape)] for t in program.state],
         "texts": {
-            stage: sections.add_named(f"texts/{index}/{stage}", text.encode()) for stage, text in program.texts.items()
+            stage: sections.add_named(f"texts/{index}/{stage}", text.encode())
+            for stage, text in sorted(program.texts.items())
         },
         "arena_bytes": program.arena_bytes,
         "intermediate_bytes": program.intermediate_bytes,
@@ -246,30 +247,33 @@ class _Reader:
         programs = tuple(self._program(p) for p in _typed(self._manifest["programs"], list))
         if not programs:
             raise ArtifactError("holds no code")
-        return Artifact(
-            ModelSignature(
-                _model_tensors(signature["inputs"]),
-                _model_tensors(signature["outputs"]),
-                tuple(_typed(name, str) for name in _typed(signature["defaults"], list)),
-            ),
-            programs,
-            _typed(self._manifest["about"], dict),
-            self._arrays(self._manifest["state"]),
+        interface = ModelSignature(
+            _model_tensors(signature["inputs"]),
+            _model_tensors(signature["outputs"]),
+            tuple(_typed(name, str) for name in _typed(signature["defaults"], list)),
         )
+        state = self._arrays(self._manifest["state"])
+        return Artifact(interface, programs, _typed(self._manifest["about"], dict), state)
 
-    def section(self, name: str) -> memoryview:
-        """The bytes of a section. Raises ArtifactError unless they are those that were written."""
-        data = self._place(name)
+    def section(self, name: str) -> bytes:
+        """The bytes of a section, copied before they are checked: the file may change, this copy not.
+
+        Raises ArtifactError unless they are those that were written.
+        """
+        data = bytes(self._place(name))
+        self._require_digest(name, data)
+        return data
+
+    def _require_digest(self, name: str, data: Section) -> None:
         if digest_of(data) != self._sections[name]["digest"]:
             raise ArtifactError(f"section {name} is damaged: its digest differs")
-        return data
 
     def weights(self, name: str) -> memoryview:
         """As `section`, checked as far as the caller wants."""
-        if self._verify_weights == "full":
-            return self.section(name)
         data = self._place(name)
-        if self._verify_weights != "off" and checksum_of(data) != self._sections[name]["checksum"]:
+        if self._verify_weights == "full":
+            self._require_digest(name, data)
+        elif self._verify_weights != "off" and checksum_of(data) != self._sections[name]["checksum"]:
             raise ArtifactError(f"section {name} is damaged: its checksum differs")
         return data
 
@@ -286,12 +290,12 @@ class _Reader:
         found = _COMMENT_FORM.fullmatch(self._data[-_COMMENT_SIZE:])
         if found is None:
             raise ArtifactError("is not an onnxla artifact, or not all of one")
-        text = self._range(int(found[1]), int(found[2]))
-        if len(text) > _MAX_MANIFEST:
-            raise ArtifactError(f"the manifest has {len(text)} bytes, more than {_MAX_MANIFEST}")
+        if int(found[2]) > _MAX_MANIFEST:
+            raise ArtifactError(f"the manifest has {int(found[2])} bytes, more than {_MAX_MANIFEST}")
+        text = bytes(self._range(int(found[1]), int(found[2])))
         if digest_of(text) != found[3].decode():
             raise ArtifactError("the manifest is damaged: its digest differs")
-        manifest: dict[str, Json] = _typed(json.loads(bytes(text)), dict)
+        manifest: dict[str, Json] = _typed(json.loads(text), dict)
         version = manifest.get("format_version")
         if version != FORMAT_VERSION:
             raise ArtifactError(
@@ -307,8 +311,8 @@ class _Reader:
             outputs=outputs,
             results=_results(stored["results"], outputs),
             vocabularies=_vocabularies(stored["vocabularies"]),
-            objects=tuple(bytes(self.section(name)) for name in _typed(stored["objects"], list)),
-            thread_pool=bytes(self.section(stored["thread_pool"])),
+            objects=tuple(self.section(name) for name in _typed(stored["objects"], list)),
+            thread_pool=self.section(stored["thread_pool"]),
             weights=weights,
             constants=self._arrays(stored["constants"]),
             state=_tensor_signatures(stored["state"]),
@@ -332,10 +336,10 @@ class _Reader:
     def _constant(self, row: Json) -> Array:
         name, element, shape, section = row
         if element == _STRING:
-            strings = [_typed(s, str) for s in _typed(json.loads(bytes(self.section(section))), list)]
+            strings = [_typed(s, str) for s in _typed(json.loads(self.section(section)), list)]
             return np.array(strings, object).reshape(_shape(shape))
         signature = TensorSignature(name, element, _shape(shape))
-        return np.asarray(self.section(section)).view(dtype_of(element)).reshape(signature.shape)
+        return np.frombuffer(self.section(section), np.uint8).view(dtype_of(element)).reshape(signature.shape)
 
 
 def constant_data(value: Array) -> tuple[str, bytes]:

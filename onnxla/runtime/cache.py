@@ -1,25 +1,34 @@
 """The compile cache: a folder of artifacts, each found by everything that decides its code.
 
-Keys are compared whole, not by digest alone. Files appear by renaming, so several processes may share a folder. A
-folder that other users may write to is refused, since what is loaded from it is run. Past its size the cache drops the
-entries that were not used for longest; a full disk costs a warning, never the result.
+Keys are compared whole, not by digest alone. Files appear by renaming, so several processes may share a folder: those
+that miss at once all compile, and the last one's file, equal to the others', stays. A folder or file that other users
+may write to is not read, since what is loaded from it is run. Past its size the cache drops the entries that were not
+used for longest. What cannot be read, or written (a full disk, a read-only folder), costs a warning, never the result.
 """
 
 import os
-import stat
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from onnxla.errors import ArtifactError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.cache_files import (
+    SUFFIX,
+    CacheEntry,
+    abandoned_files,
+    entries_in,
+    note_use,
+    open_folder,
+    unfit_reason,
+)
 from onnxla.runtime.digest import digest_of_all
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
-
-_SUFFIX = ".onnxla"
 
 
 @dataclass(frozen=True)
@@ -34,13 +43,35 @@ class CacheKey:
 
 
 @dataclass(frozen=True)
-class CacheEntry:
-    """A file of the cache."""
+class PartComparison:
+    """One part of a key beside the same part of an entry's; None where one of them has no such part."""
 
-    path: Path
-    bytes: int
-    used: float
-    """When it was last read or written, in seconds since 1970."""
+    name: str
+    wanted: str | None
+    stored: str | None
+
+    @property
+    def is_same(self) -> bool:
+        return self.wanted == self.stored
+
+
+@dataclass(frozen=True)
+class KeyComparison:
+    """A key beside that of the entry that comes nearest to it."""
+
+    entry: str
+    """The entry's file name."""
+    model: str
+    """The model that the entry was made from."""
+    parts: tuple[PartComparison, ...]
+
+    @property
+    def is_hit(self) -> bool:
+        return all(part.is_same for part in self.parts)
+
+    @property
+    def differing(self) -> tuple[PartComparison, ...]:
+        return tuple(part for part in self.parts if not part.is_same)
 
 
 class CompileCache:
@@ -50,78 +81,117 @@ class CompileCache:
         """Makes the folder, for this user only. Raises ArtifactError for one that others may write to."""
         self.folder = Path(folder)
         self.max_bytes = max_bytes
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = self.folder.stat()
-        except OSError as error:
-            raise ArtifactError(f"cannot use the cache folder {self.folder}: {error.strerror}") from error
-        if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ArtifactError(
-                f"the cache folder {self.folder} belongs to, or is open to, another user; its code would be run"
-            )
+        open_folder(self.folder)
 
-    def get(self, key: CacheKey) -> Program | None:
-        """The program stored under `key`. A damaged entry is removed, with a warning, and counts as absent."""
+    def get(self, key: CacheKey, fits: Callable[[Program], bool] = lambda program: True) -> Program | None:
+        """The program stored under `key`.
+
+        A damaged entry, or one whose program does not fit, is removed with a warning and counts as absent; so does one
+        that others may have written, which stays.
+        """
         path = self._path(key)
-        if not path.exists():
+        reason = unfit_reason(path)
+        if reason is None:
+            return None
+        if reason:
+            _warn(f"an entry of the compile cache is not used: {path.name}: {reason}")
             return None
         try:
             artifact = read_artifact(path)
+            if _key_of(artifact) != key.parts:
+                return None
+            if not fits(artifact.programs[0]):
+                raise ArtifactError(f"{path} is not what its key says")
         except ArtifactError as error:
-            warnings.warn(f"a damaged entry of the compile cache is removed: {error}", stacklevel=2)
-            path.unlink(missing_ok=True)
+            if path.exists():  # else another process has removed it meanwhile
+                _warn(f"a damaged entry of the compile cache is removed: {error}")
+                self._remove(path)
             return None
-        if artifact.about != {"key": dict(key.parts)}:
-            return None
-        os.utime(path)
+        note_use(path)
         return artifact.programs[0]
 
-    def put(self, key: CacheKey, program: Program) -> None:
-        """Store a program; a failure to write is a warning."""
+    def put(self, key: CacheKey, program: Program, model: str = "") -> None:
+        """Store a program, made from a model of that name; a failure to write is a warning."""
+        about = {"key": dict(key.parts), "model": model}
         try:
-            write_artifact(self._path(key), Artifact(ModelSignature((), ()), (program,), {"key": dict(key.parts)}))
+            write_artifact(self._path(key), Artifact(ModelSignature((), ()), (program,), about))
             self.trim()
         except (ArtifactError, OSError) as error:
-            warnings.warn(f"the compile cache is not written: {error}", stacklevel=2)
+            _warn(f"the compile cache is not written: {error}")
 
     def entries(self) -> list[CacheEntry]:
         """Every entry, those used last first."""
-        found = []
-        for path in self.folder.glob(f"*{_SUFFIX}"):
-            try:
-                status = path.stat()
-            except FileNotFoundError:  # another process trims too
-                continue
-            found.append(CacheEntry(path, status.st_size, status.st_mtime))
-        return sorted(found, key=lambda entry: -entry.used)
+        return entries_in(self.folder)
 
-    def trim(self) -> None:
-        """Remove the entries used longest ago until the rest fits."""
+    def about(self, entry: CacheEntry) -> tuple[Mapping[str, Any], Program] | None:
+        """What an entry says about itself, and its program; None where it cannot be read."""
+        if unfit_reason(entry.path) != "":
+            return None
+        try:
+            artifact = read_artifact(entry.path, verify_weights="off")
+        except ArtifactError:
+            return None
+        return artifact.about, artifact.programs[0]
+
+    def trim(self) -> list[CacheEntry]:
+        """Remove the entries used longest ago until the rest fits, and what was never finished. Gives what is gone."""
+        return self.prune(self.max_bytes)
+
+    def prune(
+        self,
+        max_bytes: int | None = None,
+        unused_seconds: float | None = None,
+        unwanted: Callable[[CacheEntry], bool] = lambda entry: False,
+    ) -> list[CacheEntry]:
+        """Remove what was never finished, the entries that are `unwanted` or were not used for so many seconds, and of
+        the rest those used longest ago until it fits into `max_bytes`. Gives what is gone."""
+        now = time.time()
+        gone = abandoned_files(self.folder, now)
         total = 0
         for entry in self.entries():
-            total += entry.bytes
-            if total > self.max_bytes:
-                entry.path.unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        """Remove every entry."""
-        for entry in self.entries():
-            entry.path.unlink(missing_ok=True)
-
-    def explain(self, key: CacheKey) -> str:
-        """Why `key` is found or not: the parts in which the nearest entry differs."""
-        nearest: list[str] | None = None
-        for entry in self.entries():
-            try:
-                stored = read_artifact(entry.path, verify_weights="off").about.get("key", {})
-            except ArtifactError:
+            is_old = unused_seconds is not None and now - entry.used >= unused_seconds
+            if is_old or unwanted(entry):
+                gone.append(entry)
                 continue
-            differing = sorted(n for n in {*key.parts, *stored} if key.parts.get(n) != stored.get(n))
-            if nearest is None or len(differing) < len(nearest):
-                nearest = differing
-        if nearest is None:
-            return "miss: the cache is empty"
-        return f"miss: the nearest entry differs in {', '.join(nearest)}" if nearest else "hit"
+            total += entry.bytes
+            if max_bytes is not None and total > max_bytes:
+                gone.append(entry)
+        for entry in gone:
+            self._remove(entry.path)
+        return gone
+
+    def clear(self) -> list[CacheEntry]:
+        """Remove every entry. Gives what is gone."""
+        return self.prune(max_bytes=-1)
+
+    def compare(self, key: CacheKey) -> KeyComparison | None:
+        """`key` beside the entry that differs from it in the fewest parts; None where no entry can be read."""
+        nearest: KeyComparison | None = None
+        for entry in self.entries():
+            about = self.about(entry)
+            stored = about[0].get("key") if about else None
+            if about is None or not isinstance(stored, dict):
+                continue
+            names = list(dict.fromkeys([*key.parts, *stored]))
+            parts = tuple(PartComparison(n, key.parts.get(n), stored.get(n)) for n in names)
+            found = KeyComparison(entry.path.name, str(about[0].get("model", "")), parts)
+            if nearest is None or len(found.differing) < len(nearest.differing):
+                nearest = found
+        return nearest
 
     def _path(self, key: CacheKey) -> Path:
-        return self.folder / (key.digest + _SUFFIX)
+        return self.folder / (key.digest + SUFFIX)
+
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            _warn(f"{path} cannot be removed: {error.strerror}")
+
+
+def _key_of(artifact: Artifact) -> object:
+    return artifact.about.get("key")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=4)

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnxla import api
 from onnxla.cli.feeds import write_outputs
 from onnxla.version import __version__
 from tests.cli.command import DIGITS, DIGITS_INPUT, onnxla, relu_model, save_model, succeed
@@ -327,24 +328,32 @@ def test_replay_runs_text_against_the_interpreter(tmp_path: Path) -> None:
     assert succeed("replay", file, "--weights", tmp_path / "w.npz", "--json").json["random_constants"] == []
 
 
-def test_a_dump_replays(tmp_path: Path) -> None:
-    succeed("compile", DIGITS, "--dim", "batch=1", "-o", tmp_path / "d.onnxla", "--dump-to", tmp_path / "dump")
-    dumps = sorted((tmp_path / "dump").glob("*.hlo"))
-    succeed("replay", dumps[0])
-    succeed("replay", dumps[-1])
+def test_every_stage_of_a_dump_computes_what_the_model_does(tmp_path: Path) -> None:
+    dump = tmp_path / "dump"
+    succeed("compile", DIGITS, "--dim", "batch=2", "-o", tmp_path / "d.onnxla", "--dump-to", dump)
+    images = {"image": np.random.default_rng(0).random((2, 1, 8, 8), np.float32)}
+    expected = api.load_compiled(tmp_path / "d.onnxla").run(None, images)
+    stages = sorted(dump.glob("*.hlo"))
+    assert len(stages) > 3
+    for stage in stages:
+        model = api.compile(stage)
+        (name,) = (t.name for t in model.get_inputs())
+        for ours, wanted in zip(model.run(None, {name: images["image"]}), expected, strict=True):
+            np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-6)
+    for stage in (stages[0], stages[-1]):
+        assert succeed("replay", stage, "--json").json["random_constants"] == []
 
 
-def test_cache_lists_explains_and_clears(tmp_path: Path) -> None:
-    there = ["--option", f"cache_dir={tmp_path / 'cache'}"]
-    model = relu_model(tmp_path / "m.onnx")
-    assert "miss: the cache is empty" in succeed("cache", model, *there).out
-    succeed("compile", model, "-o", tmp_path / "m.onnxla", *there)
-    assert "1 entries" in succeed("cache", *there).out
-    assert succeed("cache", model, *there).out == "hit\n"
-    fast = succeed("cache", model, *there, "--option", "fast_math=true")
-    assert fast.out == "miss: the nearest entry differs in options\n"
-    assert succeed("cache", "--clear", *there, "--json").json["entries"] == []
-    assert onnxla("cache").code == 2
+def test_opt_reads_the_weights_of_a_dump_and_writes_those_it_makes(tmp_path: Path) -> None:
+    dump, folded = tmp_path / "dump", tmp_path / "folded.hlo"
+    succeed("compile", DIGITS, "--dim", "batch=1", "-o", tmp_path / "d.onnxla", "--dump-to", dump)
+    first = dump / "00-input.hlo"
+    assert succeed("opt", first, "--passes", "simplify,fold-constants", "-o", folded).out == ""
+    assert "constant({...})" in folded.read_text()
+    assert succeed("replay", folded, "--json").json["random_constants"] == []
+    image = np.random.default_rng(0).random((1, 1, 8, 8), np.float32)
+    for ours, wanted in zip(*(api.compile(f)(image) for f in (folded, first)), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_doctor_names_cpu_and_libraries() -> None:
