@@ -32,7 +32,6 @@ from onnxla.runtime.program import GPU_TRIPLE, Program, Step
 from onnxla.runtime.report import CompileReport, PassReport
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from onnxla.sources import Imported, Shapes, Source
-from onnxla.version import __version__
 
 _STAGES = {"import": (0.0, 0.04), "cache": (0.04, 0.05), "passes": (0.05, 0.12), "codegen": (0.12, 1.0)}
 """Which part of the time each stage takes, about."""
@@ -255,7 +254,8 @@ def _steps(plan: Plan) -> tuple[Step, ...]:
     )
 
 
-    return rows(plan.steps, 0)
+def _instruction_count(module: Module) -> int:
+    return len(module.entry.instructions())
 
 
 def _dump(folder: Path, files: Mapping[str, str]) -> None:
