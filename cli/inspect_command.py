@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from onnxla.cli import arguments
 from onnxla.cli.compile_command import report_lines
 from onnxla.cli.models import Request, is_artifact, request, require_programs
 from onnxla.cli.output import print_json, safe, say, signature_line, size, table
+from onnxla.cli.page_file import write_page
 from onnxla.errors import InputError
 
 
@@ -26,9 +28,15 @@ class Part(StrEnum):
     PLAN = "plan"
     MEMORY = "memory"
     CUDA = "cuda"
+    RESOURCES = "resources"
+    CODE = "code"
 
 
 Show = Annotated[Part, typer.Option("--show", help="The part to print.")]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write everything as one page: graph, code of kernels, memory."),
+]
 After = Annotated[
     str | None,
     typer.Option("--after", help="Print the HLO after `import`, after `passes`, or after one pass by its name."),
@@ -39,6 +47,7 @@ def inspect(
     model: arguments.Model,
     show: Show = Part.SUMMARY,
     after: After = None,
+    html: Html = None,
     target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
@@ -57,7 +66,9 @@ def inspect(
         return
     compiled = wanted.load()
     require_programs(compiled, wanted)
-    if as_json:
+    if html is not None:
+        say(f"{html}  {size(write_page(html, compiled, model.name))}", style="bold")
+    elif as_json:
         print_json(_document(compiled))
     elif show is Part.SUMMARY:
         _print_summary(compiled)

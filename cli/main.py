@@ -32,6 +32,7 @@ from onnxla.cli.inspect_command import inspect
 from onnxla.cli.ops_command import ops
 from onnxla.cli.opt_command import opt
 from onnxla.cli.output import error_console, print_json, safe
+from onnxla.cli.profile_command import profile
 from onnxla.cli.replay_command import replay
 from onnxla.cli.run_command import run
 from onnxla.cli.validate_command import validate
@@ -77,6 +78,7 @@ for name, command in (
     ("bench", bench),
     ("aot", write_ahead),
     ("inspect", inspect),
+    ("profile", profile),
     ("explain", explain),
     ("ops", ops),
     ("conformance", conformance),

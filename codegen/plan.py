@@ -10,13 +10,14 @@ user's model. The CPU target prints a plan as one native function, a GPU target 
 reports and `inspect` read it as it is.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
 from onnxla.codegen.kernels.ir import Kernel
 from onnxla.errors import SourceNode
+from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
 
 
@@ -163,6 +164,8 @@ class Plan:
     """Sum of the sizes of all values that the program computes: the memory a run without reuse would take."""
     live_bytes: int = 0
     """The most arena bytes in use at one step: no arena for this order is smaller."""
+    instructions: Mapping[str, Instruction] = field(default_factory=dict, compare=False, repr=False)
+    """What each step does, by the step's name; copies for other steps' sake have none."""
 
     def kernels(self) -> list[Kernel]:
         """Every kernel that is launched, each object once, in order."""

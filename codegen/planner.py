@@ -95,6 +95,7 @@ class _Planner:
             weights_bytes=self.weights.bytes,
             intermediate_bytes=sum(v.bytes for v in self.dataflow.values),
             live_bytes=live_bytes(lifetimes),
+            instructions={node.name: node.instruction for node in walk(self.dataflow.body)},
         )
 
     def buffer(self, home: Home, life: Lifetime, place: int) -> Buffer:

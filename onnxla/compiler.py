@@ -18,13 +18,16 @@ from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.codegen.gpu.backend import compile_gpu
 from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
 from onnxla.codegen.gpu.target import GpuTarget
-from onnxla.codegen.plan import Launch, Plan, memory_table, slots_of
+from onnxla.codegen.kernels.ir import Kernel
+from onnxla.codegen.plan import Launch, Plan, Steps, memory_table, nested, slots_of
 from onnxla.config import GPU_PRECISIONS, CompileOptions
 from onnxla.errors import DeviceError, InputError
 from onnxla.hlo.graphviz import module_to_dot
-from onnxla.hlo.module import Module
+from onnxla.hlo.module import Module, sources_of
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
+from onnxla.page.inside import CODE_STAGE, RESOURCES_STAGE, Inside, assembly_of, code_index
+from onnxla.page.kernel_code import KernelCode, cpu_code, gpu_code, lasting_log, resource_report
 from onnxla.passes.pipeline import PassRecord
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.cache import CacheKey, CompileCache
@@ -32,6 +35,7 @@ from onnxla.runtime.program import GPU_TRIPLE, Program, Step
 from onnxla.runtime.report import CompileReport, PassReport
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from onnxla.sources import Imported, Shapes, Source
+from onnxla.version import __version__
 
 _STAGES = {"import": (0.0, 0.04), "cache": (0.04, 0.05), "passes": (0.05, 0.12), "codegen": (0.12, 1.0)}
 """Which part of the time each stage takes, about."""
@@ -99,9 +103,7 @@ class Compiler:
             "memory": memory_table(made.plan),
             **made.texts,
         }
-        if options.dump_to is not None:
-            _dump(Path(options.dump_to), {f"{stage}.txt": text for stage, text in texts.items()} | made.dumps())
-        return Program(
+        program = Program(
             inputs=imported.inputs,
             outputs=imported.outputs,
             state=imported.state,
@@ -111,16 +113,37 @@ class Compiler:
             thread_pool=made.thread_pool,
             weights=made.weights,
             arena_bytes=made.plan.arena_bytes,
-            steps=_steps(made.plan),
+            steps=tuple(_steps(made.plan, made.symbols)),
             triple=made.triple,
             cpu=made.cpu,
             features=made.features,
             constants=imported.constants,
             intermediate_bytes=made.plan.intermediate_bytes,
             instruction_count=_instruction_count(module),
-            kernel_count=made.kernel_count,
+            kernel_count=len(set(made.symbols.values())),
             texts=texts,
         )
+        if options.dump_to is not None:
+            self._dump(Path(options.dump_to), program, made, module)
+        return program
+
+    def _dump(self, folder: Path, program: Program, made: "_Made", module: Module) -> None:
+        """The stages behind the passes, which have written their own: plan, memory, code, graph and page."""
+        from onnxla.page.model_page import model_page
+
+        code = made.code()
+        inside = Inside(module, made.plan, made.symbols, code)
+        files = {
+            "plan.txt": program.texts["plan"],
+            "memory.txt": program.texts["memory"],
+            "graph.dot": program.texts["optimized_hlo_dot"],
+            "resources.txt": resource_report(code),
+            "page.html": model_page(program, {"onnxla": __version__}, self.source.name, inside=inside),
+            **made.dumps(),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
 
     def _made_for_cpu(self, module: Module, options: CompileOptions) -> "_Made":
         assert isinstance(self.target, Target)
@@ -131,6 +154,10 @@ class Compiler:
             files = {f"code-{k:02d}.ll": text for k, text in enumerate(code.code.texts)}
             return files | {f"code-{k:02d}.s": assembly(text, target, level) for k, text in enumerate(code.code.texts)}
 
+        def listing() -> Mapping[str, KernelCode]:
+            assembled = assembly_of(target, level)
+            return {symbol: cpu_code(text, assembled(text)) for symbol, text in code.code.functions.items()}
+
         return _Made(
             plan=code.plan,
             objects=tuple(code.objects),
@@ -139,8 +166,10 @@ class Compiler:
             triple=target.triple,
             cpu=target.cpu,
             features=target.features,
-            kernel_count=code.code.kernel_count,
+            symbols=code.code.symbols,
+            code=listing,
             dumps=dumps,
+            texts={CODE_STAGE: code_index(code.code.functions)},
         )
 
     def _made_for_gpu(self, module: Module) -> "_Made":
@@ -154,8 +183,13 @@ class Compiler:
             triple=GPU_TRIPLE,
             cpu=self.target.architecture,
             features=(),
-            kernel_count=code.kernel_count,
-            texts={"cuda": code.source},
+            symbols=code.symbols,
+            code=lambda: gpu_code(code.functions, code.ptx, code.log),
+            texts={
+                "cuda": code.source,
+                CODE_STAGE: code_index(code.functions),
+                RESOURCES_STAGE: lasting_log(code.log),
+            },
             dumps=lambda: {"code.cu": code.source, "code.ptx": code.ptx, "ptxas.log": code.log},
         )
 
@@ -171,7 +205,7 @@ class Compiler:
             nodes=self.source.nodes,
             instructions=program.instruction_count,
             kernels=program.kernel_count,
-            steps=len(program.steps),
+            steps=sum(step.depth == 0 for step in program.steps),
             arena_bytes=program.arena_bytes,
             intermediate_bytes=program.intermediate_bytes,
             weights_bytes=program.weights.nbytes,
@@ -197,7 +231,9 @@ class _Made:
     triple: str
     cpu: str
     features: tuple[str, ...]
-    kernel_count: int
+    symbols: Mapping[Kernel, str]
+    code: Callable[[], Mapping[str, KernelCode]]
+    """The code of each kernel, by symbol."""
     dumps: Callable[[], dict[str, str]]
     """Further texts for a dump, by file name."""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -241,24 +277,30 @@ class _Clock:
         self.memory_bytes[name] = watch.peak_memory() - peak
 
 
-def _steps(plan: Plan) -> tuple[Step, ...]:
-    return tuple(
-        Step(
-            name=step.name,
-            op=step.opcode if isinstance(step, Launch) else type(step).__name__.lower(),
-            source=str(step.node) if step.node else "",
-            bytes=sum(slot.buffer.bytes for slot in slots_of(step)),
-            flops=int(step.kernel.flops) if isinstance(step, Launch) else 0,
-        )
-        for step in plan.steps
-    )
+def _steps(plan: Plan, symbols: Mapping[Kernel, str]) -> Iterator[Step]:
+    """The rows of a profile: every step, and those inside it behind it, in the order of `walk_steps`."""
+
+    def rows(steps: Steps, depth: int) -> Iterator[Step]:
+        for step in steps:
+            kernel = step.kernel if isinstance(step, Launch) else None
+            instruction = plan.instructions.get(step.name)
+            nodes = sources_of(instruction) if kernel and instruction else []
+            yield Step(
+                name=step.name,
+                op=step.opcode if isinstance(step, Launch) else type(step).__name__.lower(),
+                source=str(step.node) if step.node else "",
+                bytes=0 if nested(step) else sum(slot.buffer.bytes for slot in slots_of(step)),
+                flops=int(kernel.flops) if kernel else 0,
+                depth=depth,
+                kernel=symbols[kernel] if kernel else "",
+                tasks=kernel.tasks if kernel else 0,
+                also=tuple(str(node) for node in nodes if node != step.node),
+            )
+            for inner in nested(step):
+                yield from rows(inner, depth + 1)
+
+    return rows(plan.steps, 0)
 
 
 def _instruction_count(module: Module) -> int:
     return len(module.entry.instructions())
-
-
-def _dump(folder: Path, files: Mapping[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)

@@ -163,6 +163,13 @@ class RuntimeSettings(_Settings):
         8, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
     )
 
+    limits_file: str | None = _knob(
+        None,
+        str,
+        "File that keeps what this machine was measured to do; by default `onnxla/limits.json` in the cache folder.",
+        "ONNXLA_LIMITS_FILE",
+    )
+
     def __post_init__(self) -> None:
         if self.verify_weights not in ("fast", "full", "off"):
             raise InputError(f"verify_weights={self.verify_weights!r}: choose 'fast', 'full' or 'off'")

@@ -317,7 +317,16 @@ def test_many_threads_on_several_models_give_what_one_thread_gives() -> None:
 def test_dumps(tmp_path: Path) -> None:
     onnxla.compile(multiply_add(4, 4), options={"dump_to": str(tmp_path / "dump")})
     names = {p.name for p in (tmp_path / "dump").iterdir()}
-    assert {"hlo.txt", "plan.txt", "code-00.ll"} <= names
+    assert {
+        "00-input.hlo",
+        "plan.txt",
+        "memory.txt",
+        "graph.dot",
+        "resources.txt",
+        "page.html",
+        "code-00.ll",
+        "code-00.s",
+    } <= names
 
 
 @pytest.mark.parametrize(

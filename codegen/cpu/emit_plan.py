@@ -3,13 +3,15 @@
     void onnxla_run(ptr inputs, ptr outputs, ptr weights, ptr arena, ptr context)
 
 `inputs` and `outputs` are arrays of pointers; `context` points to `{ i64 threads, ptr profile }`. A launch fills an
-array of pointers on the stack and calls its kernel, or `onnxla_parallel_for` where there are several tasks. With a
-profile the plan runs through a second function, which stores a clock value (ns) at entry (element 0) and after each
-step of `plan.steps` (element k+1); so the usual path has no trace of it.
+array of pointers on the stack and calls its kernel, or `onnxla_parallel_for` where there are several tasks.
+
+With a profile the plan runs through a second function, which measures as `emit_profile.py` says; so the usual path has
+no trace of it.
 """
 
 from collections.abc import Callable
 
+from onnxla.codegen.cpu.emit_profile import emit_profile
 from onnxla.codegen.kernels.ir import Kernel
 from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Slot, Space, Step, Steps, WhileLoop, walk_steps
 
@@ -19,9 +21,8 @@ _SIGNATURE = "ptr %inputs, ptr %outputs, ptr %weights, ptr %arena"
 
 def emit_plan(plan: Plan, symbol_of: Callable[[Kernel], str], triple: str, entry: str = ENTRY) -> str:
     """The text of a whole LLVM module that defines `entry` and declares the kernels it calls."""
-    clock = 6 if "darwin" in triple else 1  # CLOCK_MONOTONIC
-    plain = _Printer(plan, symbol_of, None).function(entry + "_plain", f"{_SIGNATURE}, i64 %threads")
-    profiled = _Printer(plan, symbol_of, clock).function(
+    plain = _Printer(plan, symbol_of, profiling=False).function(entry + "_plain", f"{_SIGNATURE}, i64 %threads")
+    profiled = _Printer(plan, symbol_of, profiling=True).function(
         entry + "_profiled", f"{_SIGNATURE}, i64 %threads, ptr %profile"
     )
     symbols = sorted({symbol_of(step.kernel) for step in walk_steps(plan.steps) if isinstance(step, Launch)})
@@ -31,10 +32,12 @@ def emit_plan(plan: Plan, symbol_of: Callable[[Kernel], str], triple: str, entry
             f'target triple = "{triple}"',
             "declare void @onnxla_parallel_for(ptr, ptr, i64, i64)",
             "declare i32 @clock_gettime(i32, ptr)",
+            "declare i64 @pthread_self()",
             *declarations,
             _entry(entry),
             plain,
             profiled,
+            emit_profile(triple, sum(1 for _ in walk_steps(plan.steps))),
         ]
     )
 
@@ -58,28 +61,38 @@ profiled:
 
 
 class _Printer:
-    def __init__(self, plan: Plan, symbol_of: Callable[[Kernel], str], clock: int | None) -> None:
+    def __init__(self, plan: Plan, symbol_of: Callable[[Kernel], str], profiling: bool) -> None:
         self.plan = plan
         self.symbol_of = symbol_of
-        self.clock = clock
+        self.profiling = profiling
+        self.number = -1
+        """Of the step that is being printed, in the order of `walk_steps`."""
         self.lines: list[str] = []
         self.counter = 0
 
     def function(self, name: str, parameters: str) -> str:
         launches = [s for s in walk_steps(self.plan.steps) if isinstance(s, Launch)]
         slots = max((len(s.arguments) for s in launches), default=0)
-        self.lines.append(f"  %buffers = alloca [{max(slots, 1)} x ptr], align 16")
+        if self.profiling:
+            self.lines.append(f"  %room = alloca [{slots + 4} x ptr], align 16")
+            self.lines.append("  %buffers = getelementptr i8, ptr %room, i64 32")
+            self.lines.append("  %profile.slot = getelementptr i8, ptr %buffers, i64 -16")
+            self.lines.append("  store ptr %profile, ptr %profile.slot, align 8")
+        else:
+            self.lines.append(f"  %buffers = alloca [{max(slots, 1)} x ptr], align 16")
         for kind, count in (("input", len(self.plan.inputs)), ("output", len(self.plan.outputs))):
             for k in range(count):
                 self.lines.append(f"  %{kind}{k}.place = getelementptr ptr, ptr %{kind}s, i64 {k}")
                 self.lines.append(f"  %{kind}{k} = load ptr, ptr %{kind}{k}.place, align 8")
-        if self.clock is not None:
-            self.lines.append("  %time = alloca { i64, i64 }, align 8")
-            self.timestamp(0)
-        for number, step in enumerate(self.plan.steps):
-            self.step(step)
-            if self.clock is not None:
-                self.timestamp(number + 1)
+        if self.profiling:
+            self.lines.append("  %last = alloca i64, align 8")
+            now = self.fresh("call i64 @now()")
+            self.lines += [f"  store i64 {now}, ptr %last, align 8", f"  store i64 {now}, ptr %profile, align 8"]
+        self.steps(self.plan.steps)
+        if self.profiling:
+            end = self.fresh("load i64, ptr %last, align 8")
+            place = self.fresh("getelementptr i8, ptr %profile, i64 8")
+            self.lines.append(f"  store i64 {end}, ptr {place}, align 8")
         self.lines.append("  ret void")
         return f"define internal void @{name}({parameters}) noinline nounwind {{\n" + "\n".join(self.lines) + "\n}\n"
 
@@ -101,7 +114,12 @@ class _Printer:
 
     def steps(self, steps: Steps) -> None:
         for step in steps:
+            self.number += 1
+            number = self.number
+            begin = self.fresh("load i64, ptr %last, align 8") if self.profiling else ""
             self.step(step)
+            if self.profiling:
+                self.lines.append(f"  call void @step_ended(ptr %profile, ptr %last, i64 {begin}, i64 {number})")
 
     def step(self, step: Step) -> None:
         if isinstance(step, Launch):
@@ -126,10 +144,13 @@ class _Printer:
         symbol = self.symbol_of(step.kernel)
         if tasks == 1:
             self.lines.append(f"  call void @{symbol}(ptr %buffers, i64 0)")
-        else:
-            self.lines.append(
-                f"  call void @onnxla_parallel_for(ptr @{symbol}, ptr %buffers, i64 {tasks}, i64 %threads)"
-            )
+            return
+        if self.profiling:
+            for offset, content in ((-8, f"ptr @{symbol}"), (-24, f"i64 {self.number}")):
+                place = self.fresh(f"getelementptr i8, ptr %buffers, i64 {offset}")
+                self.lines.append(f"  store {content}, ptr {place}, align 8")
+            symbol = "profiled_task"
+        self.lines.append(f"  call void @onnxla_parallel_for(ptr @{symbol}, ptr %buffers, i64 {tasks}, i64 %threads)")
 
     def loop(self, step: WhileLoop) -> None:
         check, turn, leave = self.labels("check", "turn", "leave")
@@ -156,13 +177,3 @@ class _Printer:
             self.steps(case)
             self.lines.append(f"  br label %{join}")
         self.lines.append(f"{join}:")
-
-    def timestamp(self, element: int) -> None:
-        self.fresh(f"call i32 @clock_gettime(i32 {self.clock}, ptr %time)")
-        seconds = self.fresh("load i64, ptr %time, align 8")
-        place = self.fresh("getelementptr i8, ptr %time, i64 8")
-        fraction = self.fresh(f"load i64, ptr {place}, align 8")
-        whole = self.fresh(f"mul i64 {seconds}, 1000000000")
-        total = self.fresh(f"add i64 {whole}, {fraction}")
-        target = self.fresh(f"getelementptr i64, ptr %profile, i64 {element}")
-        self.lines.append(f"  store i64 {total}, ptr {target}, align 8")

@@ -4,9 +4,10 @@ Kernels whose LLVM text is equal up to the name are one function, so the twenty 
 compiled twenty times, not fifty.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from onnxla import watch
 from onnxla.codegen.cpu.compile_llvm import LAUNCH_LEVEL
 from onnxla.codegen.cpu.compile_parallel import compile_modules
 from onnxla.codegen.cpu.emit_plan import emit_plan
@@ -29,34 +30,39 @@ class NativeCode:
     objects: tuple[bytes, ...]
     texts: tuple[str, ...]
     """LLVM IR of each object, before optimisation; the last is the plan's."""
-    kernel_count: int
-    """Distinct kernels."""
+    symbols: Mapping[Kernel, str]
+    functions: Mapping[str, str]
+    """The LLVM IR of every distinct kernel, by symbol."""
 
 
 def generate_code(
     plan: Plan, target: Target, emit: Emit, opt_level: int = 2, processes: int | None = None
 ) -> NativeCode:
     """The native code of a plan. Deterministic: equal plans give equal bytes."""
-    symbols, functions = _functions(plan, emit)
+    with watch.span("kernels: LLVM IR", 0.0, 0.1):
+        symbols, functions = distinct_functions(plan, emit)
     head = f'target triple = "{target.triple}"\n\n'
-    texts = [head + "\n".join(batch) for batch in _batches(functions)]
+    texts = [head + "\n".join(batch) for batch in _batches(list(functions.values()))]
     texts.append(emit_plan(plan, symbols.__getitem__, target.triple))
     # The plan only stores pointers and calls; optimising thousands of launches would take seconds for nothing.
     levels = [opt_level] * (len(texts) - 1) + [LAUNCH_LEVEL]
-    objects = compile_modules(list(zip(texts, levels, strict=True)), target, processes)
-    return NativeCode(tuple(objects), tuple(texts), len(functions))
+    with watch.span("kernels: machine code", 0.1, 1.0):
+        objects = compile_modules(list(zip(texts, levels, strict=True)), target, processes)
+    return NativeCode(tuple(objects), tuple(texts), symbols, functions)
 
 
-def _functions(plan: Plan, emit: Emit) -> tuple[dict[Kernel, str], list[str]]:
-    """A symbol for every kernel, and the text of every distinct one."""
+def distinct_functions(plan: Plan, emit: Emit) -> tuple[dict[Kernel, str], dict[str, str]]:
+    """A symbol for every kernel, and the text of every distinct one by symbol."""
     symbols: dict[Kernel, str] = {}
     known: dict[str, str] = {}
-    functions = []
-    for kernel in plan.kernels():
+    functions: dict[str, str] = {}
+    kernels = plan.kernels()
+    for done, kernel in enumerate(kernels):
+        watch.part_done(done / len(kernels))
         text = emit(kernel, _PLACEHOLDER)
         if text not in known:
             known[text] = f"onnxla_{len(known)}_{safe_name(kernel.name).replace('-', '_')}"
-            functions.append(text.replace(f"@{_PLACEHOLDER}(", f"@{known[text]}(", 1))
+            functions[known[text]] = text.replace(f"@{_PLACEHOLDER}(", f"@{known[text]}(", 1)
         symbols[kernel] = known[text]
     return symbols, functions
 

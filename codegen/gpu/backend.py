@@ -4,6 +4,7 @@ Kernels whose CUDA text is equal up to the name are one kernel. Some kernels are
 modules in several processes at once. No GPU is needed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnxla import watch
@@ -39,7 +40,9 @@ class GpuCode:
     """Of all modules, for the first architecture."""
     log: str = field(repr=False)
     """What the compiler says about registers and spills."""
-    kernel_count: int
+    symbols: Mapping[Kernel, str]
+    functions: Mapping[str, str]
+    """The CUDA C++ of every distinct kernel, by symbol."""
 
 
 def compile_gpu(module: Module, target: GpuTarget) -> GpuCode:
@@ -48,8 +51,9 @@ def compile_gpu(module: Module, target: GpuTarget) -> GpuCode:
     Raises DeviceError where NVRTC is missing.
     """
     image = WeightsImage()
-    plan = make_plan(module, lambda instruction: lower(instruction, target), image)
-    symbols, functions = _functions(plan)
+    with watch.span("kernels: planning", 0.0, 0.2):
+        plan = make_plan(module, lambda instruction: lower(instruction, target), image)
+    symbols, functions = distinct_functions(plan)
     parts = _modules(functions)
     sources = ["\n".join(functions[name] for name in part) for part in parts]
     architectures = target.architectures
@@ -65,7 +69,8 @@ def compile_gpu(module: Module, target: GpuTarget) -> GpuCode:
         source="\n".join(sources),
         ptx="\n".join(c.ptx for c in compiled[:: len(architectures)]),
         log="".join(c.log for c in compiled),
-        kernel_count=len(functions),
+        symbols=symbols,
+        functions=functions,
     )
 
 
@@ -83,7 +88,7 @@ def _modules(functions: dict[str, str]) -> list[list[str]]:
     return parts
 
 
-def _functions(plan: Plan) -> tuple[dict[Kernel, str], dict[str, str]]:
+def distinct_functions(plan: Plan) -> tuple[dict[Kernel, str], dict[str, str]]:
     """A symbol for every kernel, and the text of every distinct one by symbol."""
     symbols: dict[Kernel, str] = {}
     known: dict[str, str] = {}

@@ -154,3 +154,12 @@ class Module:
 def called_by(instructions: Iterable[Instruction]) -> list[Computation]:
     """The computations that `instructions` call, each once, in order."""
     return list(dict.fromkeys(c for i in instructions for c in i.op.computations))
+
+
+def sources_of(instruction: Instruction) -> list[SourceNode]:
+    """The nodes of the user's model that an instruction comes from, its own first, then those of what it calls."""
+    found = {instruction.source: None}
+    for computation in called_by([instruction]):
+        for inner in computation.instructions():
+            found |= dict.fromkeys(sources_of(inner))
+    return [source for source in found if source is not None]

@@ -3,7 +3,7 @@
 It is a zip file, so that any tool opens it. Entries are stored, not compressed, and start at multiples of 4096 bytes:
 
     code/<triple>/<k>.o       object code; code/<triple>/thread_pool.o is the thread pool
-    weights/<k>.bin           packed weights, read in place
+    weights/<k>.bin           packed weights, read in place; programs share pages (`shared_pages.py`)
     constants/<k>.bin         values of inputs that a program was made for
     state/<k>.bin             values of the variables that running changes
     texts/<program>/<stage>   HLO and the plan, read only when asked for
@@ -30,13 +30,13 @@ from onnxla.errors import ArtifactError, OnnxlaError
 from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
 from onnxla.runtime.results import Result, indices_of, result_json, result_of_json
+from onnxla.runtime.shared_pages import MOST_EXTENTS, PAGE, map_image, share_pages
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
 
-FORMAT_VERSION = 3
-PAGE = 4096
+FORMAT_VERSION = 4
 _MANIFEST = "manifest.json"
 _STRING = "string"
 """The element type of constants that are strings."""
@@ -94,7 +94,7 @@ def read_artifact(path: str | os.PathLike[str], *, verify_weights: str = "fast")
     try:
         with open(path, "rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return _Reader(data, verify_weights).artifact()
+            return _Reader(data, verify_weights, file.fileno()).artifact()
     except OSError as error:
         raise ArtifactError(f"cannot read {name}: {error.strerror or error}") from error
     except OnnxlaError as error:
@@ -136,7 +136,10 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
     from zipfile import ZIP_STORED, ZipFile
 
     sections = _Sections()
-    programs = [_program_json(p, k, sections) for k, p in enumerate(artifact.programs)]
+    shared = share_pages([p.weights for p in artifact.programs])
+    names = [sections.add("weights", ".bin", content) for content in shared.sections]
+    weights = [[[names[e.section], e.offset, e.size] for e in extents] for extents in shared.images]
+    programs = [_program_json(p, k, w, sections) for k, (p, w) in enumerate(zip(artifact.programs, weights, strict=True))]
     state = _arrays_json(artifact.state, "state", sections)
     with ZipFile(file, "w", ZIP_STORED) as archive:
         table = {}
@@ -186,7 +189,7 @@ def _arrays_json(arrays: Mapping[str, Array], prefix: str, sections: _Sections) 
     ]
 
 
-def _program_json(program: Program, index: int, sections: _Sections) -> Json:
+def _program_json(program: Program, index: int, weights: Json, sections: _Sections) -> Json:
     code = f"code/{program.triple}"
     return {
         "inputs": [[t.name, t.element, list(t.shape)] for t in program.inputs],
@@ -195,7 +198,7 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
         "vocabularies": [[name, list(words)] for name, words in sorted(program.vocabularies.items())],
         "objects": [sections.add(code, ".o", o) for o in program.objects],
         "thread_pool": sections.add_named(f"{code}/thread_pool.o", program.thread_pool),
-        "weights": sections.add("weights", ".bin", program.weights.data),
+        "weights": weights,
         "constants": _arrays_json(program.constants, "constants", sections),
         "state": [[t.name, t.element, list(t.shape)] for t in program.state],
         "texts": {
@@ -206,7 +209,9 @@ def _program_json(program: Program, index: int, sections: _Sections) -> Json:
         "intermediate_bytes": program.intermediate_bytes,
         "instruction_count": program.instruction_count,
         "kernel_count": program.kernel_count,
-        "steps": [[s.name, s.op, s.source, s.bytes, s.flops] for s in program.steps],
+        "steps": [
+            [s.name, s.op, s.source, s.bytes, s.flops, s.depth, s.kernel, s.tasks, list(s.also)] for s in program.steps
+        ],
         "triple": program.triple,
         "cpu": program.cpu,
         "features": list(program.features),
@@ -224,7 +229,10 @@ class _Texts(Mapping[str, str]):
         self._names = names
 
     def __getitem__(self, stage: str) -> str:
-        return bytes(self._reader.section(self._names[stage])).decode()
+        try:
+            return self._reader.section(self._names[stage]).decode()
+        except UnicodeDecodeError as error:
+            raise ArtifactError(f"the text of stage {stage} is no text: {error}") from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -236,9 +244,11 @@ class _Texts(Mapping[str, str]):
 class _Reader:
     """Checks as it reads: every field has its type, every section its digest."""
 
-    def __init__(self, data: memoryview, verify_weights: str) -> None:
+    def __init__(self, data: memoryview, verify_weights: str, descriptor: int) -> None:
         self._data = data
         self._verify_weights = verify_weights
+        self._descriptor = descriptor
+        self._verified: set[str] = set()
         self._manifest = self._read_manifest()
         self._sections = _typed(self._manifest["sections"], dict)
 
@@ -269,13 +279,39 @@ class _Reader:
             raise ArtifactError(f"section {name} is damaged: its digest differs")
 
     def weights(self, name: str) -> memoryview:
-        """As `section`, checked as far as the caller wants."""
+        """As `section`, in place, and checked as far as the caller wants."""
         data = self._place(name)
+        if name in self._verified:
+            return data
+        self._verified.add(name)
         if self._verify_weights == "full":
             self._require_digest(name, data)
         elif self._verify_weights != "off" and checksum_of(data) != self._sections[name]["checksum"]:
             raise ArtifactError(f"section {name} is damaged: its checksum differs")
         return data
+
+    def _image(self, rows: Json) -> Array:
+        """The weights of a program, in place: extents of sections, one behind the other."""
+        if not 0 < len(rows) <= MOST_EXTENTS:
+            raise ArtifactError(f"the manifest is malformed: weights in {len(rows)} parts")
+        parts: list[tuple[int, memoryview]] = []
+        for name, offset, size in rows:
+            section, start, length = self.weights(_typed(name, str)), _count(offset), _count(size)
+            if start % PAGE or start + length > len(section):
+                raise ArtifactError(f"{length} bytes of weights at {start} do not fit section {name}")
+            parts.append((_count(self._sections[name]["offset"]) + start, section[start : start + length]))
+        if len(parts) == 1:
+            return np.asarray(parts[0][1])
+        if any(len(data) % PAGE or not len(data) for _, data in parts[:-1]) or not parts[-1][1]:
+            raise ArtifactError("the manifest is malformed: weights in parts that are no pages")
+        return map_image(self._descriptor, [(place, len(data)) for place, data in parts])
+
+    def name_of(self, value: Json) -> str:
+        """The name of a section whose bytes are in the file, and have a digest."""
+        name: str = _typed(value, str)
+        self._place(name)
+        _typed(self._sections[name]["digest"], str)
+        return name
 
     def _place(self, name: str) -> memoryview:
         row = _typed(self._sections[_typed(name, str)], dict)
@@ -304,7 +340,6 @@ class _Reader:
         return manifest
 
     def _program(self, stored: Json) -> Program:
-        weights = np.asarray(self.weights(stored["weights"]))
         outputs = _tensor_signatures(stored["outputs"])
         return Program(
             inputs=_tensor_signatures(stored["inputs"]),
@@ -313,18 +348,15 @@ class _Reader:
             vocabularies=_vocabularies(stored["vocabularies"]),
             objects=tuple(self.section(name) for name in _typed(stored["objects"], list)),
             thread_pool=self.section(stored["thread_pool"]),
-            weights=weights,
+            weights=self._image(_typed(stored["weights"], list)),
             constants=self._arrays(stored["constants"]),
             state=_tensor_signatures(stored["state"]),
-            texts=_Texts(self, _typed(stored["texts"], dict)),
+            texts=_Texts(self, {stage: self.name_of(n) for stage, n in _typed(stored["texts"], dict).items()}),
             arena_bytes=_count(stored["arena_bytes"]),
             intermediate_bytes=_count(stored["intermediate_bytes"]),
             instruction_count=_count(stored["instruction_count"]),
             kernel_count=_count(stored["kernel_count"]),
-            steps=tuple(
-                Step(_typed(name, str), _typed(op, str), _typed(source, str), _count(size), _count(flops))
-                for name, op, source, size, flops in _typed(stored["steps"], list)
-            ),
+            steps=tuple(map(_step, _typed(stored["steps"], list))),
             triple=_typed(stored["triple"], str),
             cpu=_typed(stored["cpu"], str),
             features=tuple(_typed(f, str) for f in _typed(stored["features"], list)),
@@ -360,6 +392,21 @@ def _count(value: Json) -> int:
     if not 0 <= number < 1 << 63:
         raise ArtifactError(f"the manifest is malformed: {number} is not a size")
     return number
+
+
+def _step(row: Json) -> Step:
+    name, op, source, size, flops, depth, kernel, tasks, also = row
+    return Step(
+        _typed(name, str),
+        _typed(op, str),
+        _typed(source, str),
+        _count(size),
+        _count(flops),
+        _count(depth),
+        _typed(kernel, str),
+        _count(tasks),
+        tuple(_typed(name, str) for name in _typed(also, list)),
+    )
 
 
 def _shape(value: Json) -> tuple[int, ...]:

@@ -83,8 +83,8 @@ class Executable:
     ) -> list[Array]:
         """Run on `values`, one for each input, and return one array for each output.
 
-        `out` gives arrays to write (None: a fresh one). `profile`, int64, receives a clock value (ns) at entry and
-        after each step; such a run leaves the state as it was. Raises InputError that lists everything wrong with
+        `out` gives arrays to write (None: a fresh one). `profile` (of `new_profile`) receives times; such a run
+        leaves the state as it was. Raises InputError that lists everything wrong with
         `values` and `out`; then nothing has run. Raises ResourceLimitError without memory for the outputs.
         """
         if self._entry is None:

@@ -5,12 +5,13 @@ them. Loops and branches ask the device for one number and go on from there; wha
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from onnxla.runtime.device import BranchStep, CopyStep, Device, DeviceStep, LaunchStep, LoopStep, Place, Steps
+from onnxla.runtime.profiler import add_time
 from onnxla.runtime.program import Array
 
 _Action = Callable[[], None]
@@ -25,19 +26,24 @@ class Launches:
         self._device, self._kernels, self._steps, self._address_of = device, kernels, steps, address_of
         self._recordings: list[Any] = []
         self._recorded: _Action | None = None
+        self._timed: Callable[[DeviceStep, int, int], None] | None = None
+        """Told begin and end of each step while a profile is made."""
 
     def run(self) -> None:
         """Ask the device for every step, in order."""
         self._run(self._steps)
 
     def run_timed(self, profile: Array) -> None:
-        """The same, with a clock value (ns) in `profile` before each step and after the last, each step awaited."""
-        for k, step in enumerate(self._steps):
-            self._device.synchronize()
-            profile[k] = time.monotonic_ns()
-            self._step(step)
+        """The same, with the times in `profile` (of `new_profile`), each step awaited."""
+        numbers = {id(step): k for k, step in enumerate(_walk(self._steps))}
         self._device.synchronize()
-        profile[len(self._steps)] = time.monotonic_ns()
+        profile[0] = time.monotonic_ns()
+        self._timed = lambda step, begin, end: add_time(profile, numbers[id(step)], begin, end)
+        try:
+            self._run(self._steps)
+        finally:
+            self._timed = None
+        profile[1] = time.monotonic_ns()
 
     def replay(self) -> None:
         """The same as `run`, from recordings, which the first call makes."""
@@ -56,7 +62,13 @@ class Launches:
 
     def _run(self, steps: Steps) -> None:
         for step in steps:
+            if self._timed is None:
+                self._step(step)
+                continue
+            begin = time.monotonic_ns()
             self._step(step)
+            self._device.synchronize()
+            self._timed(step, begin, time.monotonic_ns())
 
     def _step(self, step: DeviceStep) -> None:
         if isinstance(step, LaunchStep):
@@ -122,3 +134,16 @@ class Launches:
             return lambda: self._loop(step, condition, body)
         cases = [self._record(case) for case in step.cases]
         return lambda: cases[self._chosen(step)]()
+
+
+def _walk(steps: Steps) -> Iterator[DeviceStep]:
+    """Every step and those inside it, in the order of `Program.steps`."""
+    for step in steps:
+        yield step
+        inner: tuple[Steps, ...] = ()
+        if isinstance(step, LoopStep):
+            inner = (step.condition, step.body)
+        elif isinstance(step, BranchStep):
+            inner = step.cases
+        for part in inner:
+            yield from _walk(part)

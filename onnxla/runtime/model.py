@@ -7,7 +7,9 @@ last, within a bound.
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.arrays import native_array
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.program import GPU_TRIPLE, Array, Program
 from onnxla.runtime.results import TensorResult, assembled
@@ -117,18 +120,40 @@ class CompiledModel:
         results = self.run(None, {**feeds, **named})
         return results[0] if len(results) == 1 else tuple(results)
 
-    def profile(self, feeds: Mapping[str, Any], *, runs: int = 3) -> "Profile":
-        """Run `runs` times and return the times of the fastest run, step by step."""
-        from onnxla.runtime.profiler import profile_of
+    def profile(
+        self, feeds: Mapping[str, Any], *, runs: int = 3, spans: bool = False, overhead: bool = False
+    ) -> "Profile":
+        """Run `runs` times and return the times of the fastest run, step by step. The state stays as it was.
+
+        With `spans`, begin and end of every round and task too, `MOST_SPANS` at most. With `overhead` it runs as often
+        without a profile, in turns, to say what profiling costs; not where running changes the state.
+        """
+        from onnxla.runtime.profiler import MOST_SPANS, new_profile, profile_of, span_count
 
         executable, values = self._prepare(self._by_position(feeds))
         native = native_strings(executable.program, values)
         steps = executable.program.steps
-        clock = np.zeros((max(runs, 1), len(steps) + 1), np.int64)
-        for row in clock:
-            executable.run(native, self.num_threads, profile=row)
-        fastest = np.diff(clock[(clock[:, -1] - clock[:, 0]).argmin()])
-        return profile_of(steps, fastest)
+        records = 0
+        if spans:
+            first = new_profile(len(steps))
+            executable.run(native, self.num_threads, profile=first)
+            records = min(span_count(profile_of(steps, first)), MOST_SPANS)
+
+        def timed(profile: Array | None) -> int:
+            start = time.perf_counter_ns()
+            executable.run(native, self.num_threads, profile=profile)
+            return time.perf_counter_ns() - start
+
+        compared = overhead and not executable.program.state
+        profiles, plain, profiled = [], [], []
+        for _ in range(max(runs, 1)):
+            if compared:
+                plain.append(timed(None))
+            profiles.append(new_profile(len(steps), records))
+            profiled.append(timed(profiles[-1]))
+        fastest = min(profiles, key=lambda p: int(p[1] - p[0]))
+        cost = float(np.median(profiled) / np.median(plain)) - 1 if compared else None
+        return replace(profile_of(steps, fastest), overhead=cost)
 
     # Looking inside
 
@@ -342,6 +367,7 @@ def load_compiled(
         **({} if verify_weights is None else {"verify_weights": verify_weights})
     )
     artifact = read_artifact(path, verify_weights=settings.verify_weights)
+    require_consistent(artifact.signature, artifact.programs, artifact.state)
     inputs = {t.name for t in artifact.signature.inputs}
     fixed = {name: value for name, value in artifact.programs[0].constants.items() if name not in inputs}
     model = CompiledModel(

@@ -115,7 +115,7 @@ GPU_TRIPLE = "nvptx64-nvidia-cuda"
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the plan, a row of the profile."""
+    """One step of the plan, a row of the profile. The steps inside a loop or branch follow it, one deeper."""
 
     name: str
     op: str
@@ -125,6 +125,14 @@ class Step:
     """Bytes it reads and writes."""
     flops: int = 0
     """Floating-point operations; 0 where nobody counted."""
+    depth: int = 0
+    """How many loops and branches it is inside of."""
+    kernel: str = ""
+    """The symbol of its code, where it is a kernel: equal code has one symbol."""
+    tasks: int = 0
+    """Parts of a kernel that may run at the same time; on a GPU its blocks."""
+    also: tuple[str, ...] = ()
+    """Further nodes of the model that are computed in it."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +149,7 @@ class Program:
     """Packed weights: uint8, read-only, the base aligned to 64 bytes; may be mapped from a file."""
     arena_bytes: int
     steps: tuple[Step, ...]
+    """In the order they run, those inside loops and branches behind them."""
     triple: str
     """LLVM's name of the platform the objects are for."""
     cpu: str

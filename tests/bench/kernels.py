@@ -232,7 +232,7 @@ def measure(path: Path, arguments: argparse.Namespace) -> list[Region]:
         for _ in range(arguments.rounds):
             for _ in range(2):  # the first of a turn finds the caches full of the other's data
                 session.run(None, feeds)
-            profiles.append(model.profile(feeds, runs=2).rows)
+            profiles.append(model.profile(feeds, runs=2).outer)
         events = json.loads(Path(session.end_profiling()).read_text())
         graph = Graph(path)
         theirs = their_kernels(graph, Path(folder) / "optimised.onnx", _times_by_node(events))

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Space, WhileLoop, memory_table, walk_steps
+from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Space, WhileLoop, memory_table, nested, walk_steps
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.types import F32, F64, PRED, S32, U8, U32, Array, TensorType
+from onnxla.runtime.profiler import new_profile
 from tests.codegen.callback_kernels import CallbackKernels, NativePlan, flatten
 
 VECTOR = TensorType(F32, (8,))
@@ -226,13 +227,53 @@ def test_temporaries_live_for_one_instruction() -> None:
     assert plan.arena_bytes == 1024 + 2 * 64
 
 
+def profiled(native: NativePlan, records: int, *inputs: Array) -> Array:
+    """What a run writes, with one element more that must stay as it was."""
+    steps = sum(1 for _ in walk_steps(native.plan.steps))
+    array = np.append(new_profile(steps, records), 12345)
+    native.run(*inputs, profile=array)
+    assert array[-1] == 12345
+    return array[:-1]
+
+
 def test_the_profile_has_a_time_for_every_step() -> None:
     b = Builder()
     y = b.negate(b.reverse(b.parameter(VECTOR, "x"), [0]))
-    native = NativePlan(entry(b, y, y))
-    times = np.zeros(len(native.plan.steps) + 2, np.int64)
-    native.run(X, profile=times)
-    assert (np.diff(times[:-1]) >= 0).all() and times[0] > 0 and times[-1] == 0
+    array = profiled(NativePlan(entry(b, y, y)), 0, X)
+    begin, end, _, records = array[:4]
+    starts, times, rounds = array[4:].reshape(-1, 3).T
+    assert begin > 0 and begin + times.sum() == end and records == 0
+    assert (rounds == 1).all() and (starts == begin + np.cumsum([0, *times[:-1]])).all()
+
+
+def test_the_profile_counts_the_rounds_of_a_loop_and_its_steps() -> None:
+    b = Builder()
+    (y,) = counting_loop(b, [b.negate(b.parameter(VECTOR, "x"))], 3, lambda body, v: [body.add(v[0], v[0])])
+    native = NativePlan(entry(b, y))
+    array = profiled(native, 100, X)
+    steps = list(walk_steps(native.plan.steps))
+    (loop,) = (k for k, step in enumerate(steps) if isinstance(step, WhileLoop))
+    condition, body = (len(list(walk_steps(inner))) for inner in nested(steps[loop]))
+    _, times, rounds = array[4 : 4 + 3 * len(steps)].reshape(-1, 3).T
+    assert rounds[loop] == 1
+    assert (rounds[loop + 1 : loop + 1 + condition] == 4).all()
+    assert (rounds[loop + 1 + condition : loop + 1 + condition + body] == 3).all()
+    assert times[loop] >= times[loop + 1 : loop + 1 + condition + body].sum()
+
+
+def test_records_say_which_thread_ran_which_task_as_far_as_there_is_room() -> None:
+    b = Builder()
+    y = b.reverse(b.parameter(VECTOR, "x"), [0])
+    native = NativePlan(entry(b, y), CallbackKernels(tasks=3))
+    (step,) = native.plan.steps
+    for room in (10, 2):
+        array = profiled(native, room, X)
+        assert array[2:4].tolist() == [room, 4]
+        records = array[4 + 3 :].reshape(-1, 4)[: min(room, 4)]
+        assert (records[:, 0] == 0).all() and (records[:3, 1] != 0).all() and (records[:, 2] <= records[:, 3]).all()
+        assert (records[1:3, 2] >= records[:1, 3]).all()  # tasks follow each other on one thread
+        if room > 4:
+            assert records[3, 1] == 0 and records[3, 2] <= records[0, 2]  # the step as a whole ends last
 
 
 def test_equal_plans_have_equal_objects() -> None:

@@ -15,6 +15,7 @@ from onnxla.errors import DeviceError
 from onnxla.runtime.cuda_device import CudaDevice
 from onnxla.runtime.device import Device
 from onnxla.runtime.device_executable import DeviceExecutable
+from onnxla.runtime.profiler import new_profile, profile_of
 from onnxla.runtime.program import Array
 from tests.gpu.simulated_device import SimulatedDevice
 
@@ -153,9 +154,11 @@ def test_an_artifact_holds_gpu_code_and_runs_after_loading() -> None:
     executable = DeviceExecutable(program, SimulatedDevice())
     (y,) = executable.run(list(feeds.values()), 1)
     np.testing.assert_allclose(y.sum(1), 1, 1e-5)
-    profile = np.zeros(len(program.steps) + 1, np.int64)
-    executable.run(list(feeds.values()), 1, profile=profile)
-    assert (np.diff(profile) > 0).all()
+    array = new_profile(len(program.steps), 100)
+    executable.run(list(feeds.values()), 1, profile=array)
+    profile = profile_of(program.steps, array)
+    assert all(row.rounds == 1 and row.seconds > 0 for row in profile.rows)
+    assert [span.step for span in profile.spans] == list(range(len(program.steps)))
     executable.release_memory()
     executable.run(list(feeds.values()), 1)
 

@@ -63,6 +63,7 @@ exit:
   ret void
 }
 
+; Row 0 begins a run; row k ends step k - 1. The profile is laid out as `codegen/cpu/emit_profile.py` says.
 define internal void @tick(ptr %profile, i64 %row) {
 entry:
   %time = alloca { i64, i64 }
@@ -75,8 +76,24 @@ write:
   %fraction = load i64, ptr %fraction.place
   %whole = mul i64 %seconds, 1000000000
   %sum = add i64 %whole, %fraction
-  %place = getelementptr i64, ptr %profile, i64 %row
-  store i64 %sum, ptr %place
+  %last = getelementptr i64, ptr %profile, i64 1
+  %before = load i64, ptr %last
+  store i64 %sum, ptr %last
+  %first = icmp eq i64 %row, 0
+  br i1 %first, label %begin, label %step
+begin:
+  store i64 %sum, ptr %profile
+  br label %exit
+step:
+  %place = mul i64 %row, 3
+  %element = add i64 %place, 1
+  %began = getelementptr i64, ptr %profile, i64 %element
+  store i64 %before, ptr %began
+  %took = sub i64 %sum, %before
+  %took.place = getelementptr i64, ptr %began, i64 1
+  store i64 %took, ptr %took.place
+  %rounds.place = getelementptr i64, ptr %began, i64 2
+  store i64 1, ptr %rounds.place
   br label %exit
 exit:
   ret void

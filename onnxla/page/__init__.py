@@ -1,0 +1,1 @@
+"""A compiled model as one HTML page: its graph, kernels with their code, memory over time, and times where measured."""
