@@ -13,7 +13,11 @@ from onnxla.errors import InputError
 from onnxla.runtime.report import CompileReport
 
 Source = Annotated[
-    Path, typer.Argument(help="An ONNX model, a SavedModel's folder, a GraphDef (.pb, .pbtxt), or HLO text (.hlo).")
+    Path,
+    typer.Argument(
+        help="An ONNX model, a SavedModel's folder, a GraphDef (.pb, .pbtxt), or HLO: XLA's or StableHLO's text, "
+        "bytecode, a function that jax.export has serialized."
+    ),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; by default model.onnxla.")]
 

@@ -10,8 +10,11 @@ from onnxla.cli.output import print_json, say
 from onnxla.errors import Problem, UnboundDimensionsError
 
 if TYPE_CHECKING:
-    from onnxla.frontends.onnx.report import Report
+    from onnxla.frontends.hlo.report import Report as HloReport
+    from onnxla.frontends.onnx.report import Report as OnnxReport
     from onnxla.frontends.tensorflow.report import Report as TensorFlowReport
+
+    AnyReport = OnnxReport | TensorFlowReport | HloReport
 
 _CANNOT_BE_COMPILED = 3
 
@@ -46,12 +49,13 @@ def explain(
         raise typer.Exit(_CANNOT_BE_COMPILED)
 
 
-def _report(wanted: Request) -> tuple["Report | TensorFlowReport", dict[str, str]]:
+def _report(wanted: Request) -> tuple["AnyReport", dict[str, str]]:
     """The report, and the sizes that were assumed for it: of dimensions, and shapes of inputs with nameless ones."""
+    from onnxla.frontends.hlo import report as hlo_report
     from onnxla.frontends.onnx import report
     from onnxla.frontends.tensorflow import report as tensorflow_report
 
-    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "Report | TensorFlowReport":
+    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "AnyReport":
         given: dict[str, Any] = {
             "shapes": {**shapes, **wanted.shapes},
             "dims": {**dims, **wanted.single_dims},
@@ -60,6 +64,8 @@ def _report(wanted: Request) -> tuple["Report | TensorFlowReport", dict[str, str
         }
         if wanted.is_tensorflow:
             return tensorflow_report.explain(wanted.tensorflow, **given, **wanted.cut.arguments())
+        if wanted.is_hlo:
+            return hlo_report.explain(wanted.hlo, **given)
         return report.explain(wanted.onnx, **given)
 
     first = explained({}, {})
@@ -78,11 +84,14 @@ def _report(wanted: Request) -> tuple["Report | TensorFlowReport", dict[str, str
     return explained(shapes, dims), assumed
 
 
-def _document(found: "Report | TensorFlowReport", assumed: dict[str, str]) -> dict[str, object]:
-    from onnxla.frontends.onnx.report import Report
+def _document(found: "AnyReport", assumed: dict[str, str]) -> dict[str, object]:
+    from onnxla.frontends.hlo.report import Report as HloReport
+    from onnxla.frontends.onnx.report import Report as OnnxReport
 
-    if isinstance(found, Report):
+    if isinstance(found, OnnxReport):
         made: dict[str, object] = {"opsets": {domain or "ai.onnx": v for domain, v in found.opsets.items()}}
+    elif isinstance(found, HloReport):
+        made = {"language": found.language}
     else:
         made = {"tensorflow": found.version, "signatures": found.signatures, "state": found.state}
     return {

@@ -15,6 +15,7 @@ from onnxla.errors import InputError
 from onnxla.runtime.program import GPU_TRIPLE
 
 if TYPE_CHECKING:
+    from onnxla.frontends.hlo.model_file import HloModel
     from onnxla.frontends.onnx.model_file import OnnxModel
     from onnxla.frontends.onnx.signature import TensorSpec
     from onnxla.frontends.tensorflow.model_file import TensorFlowModel
@@ -66,12 +67,28 @@ class Request:
         return is_tensorflow(self.path)
 
     @cached_property
+    def is_hlo(self) -> bool:
+        """Whether it is HLO: XLA's or StableHLO's text, bytecode, or an exported function of JAX."""
+        from onnxla.frontends.hlo.model_file import is_hlo
+
+        return not self.is_tensorflow and is_hlo(self.path)
+
+    @cached_property
+    def hlo(self) -> "HloModel":
+        """The program, read once. Raises ModelFormatError, HloError."""
+        from onnxla.frontends.hlo.model_file import read_hlo
+
+        return read_hlo(self.path)
+
+    @cached_property
     def onnx(self) -> "OnnxModel":
         """The model, read once. Raises ModelFormatError, and InputError for a model of another kind."""
         from onnxla.frontends.onnx.model_file import read_model
 
         if self.is_tensorflow:
             raise InputError(f"{self.path} is a TensorFlow model; this is for ONNX models")
+        if self.is_hlo:
+            raise InputError(f"{self.path} is HLO; this is for ONNX models")
         return read_model(self.path)
 
     @cached_property
@@ -93,6 +110,11 @@ class Request:
             from onnxla.frontends.tensorflow.signature import interface_of
 
             return [p.spec for p in interface_of(self.tensorflow, **self.cut.arguments()).inputs]
+        if self.is_hlo:
+            from onnxla.frontends.hlo.report import signature_of as signature_of_program
+            from onnxla.frontends.hlo.syntax import Program
+
+            return signature_of_program(self.hlo).inputs if isinstance(self.hlo, Program) else ()
         from onnxla.frontends.onnx.signature import signature_of
 
         declared = signature_of(self.onnx)
@@ -105,6 +127,10 @@ class Request:
             from onnxla.tensorflow_source import TensorFlowSource
 
             return TensorFlowSource(self.tensorflow, self.options, limits, self.constants, **self.cut.arguments())
+        if self.is_hlo:
+            from onnxla.stablehlo_source import source_of_hlo
+
+            return source_of_hlo(self.hlo, self.options, limits, self.constants)
         from onnxla.sources import OnnxSource
 
         return OnnxSource(self.onnx, self.options, limits, self.constants)
@@ -149,9 +175,9 @@ class Request:
         return compiled
 
     def _source(self) -> Any:
-        if self.path.suffix == ".hlo":
-            return self.path
-        return self.tensorflow if self.is_tensorflow else self.onnx
+        if self.is_tensorflow:
+            return self.tensorflow
+        return self.hlo if self.is_hlo else self.onnx
 
 
 def request(

@@ -1,4 +1,4 @@
-"""`onnxla ops`: which operators of ONNX, or operations of TensorFlow, there are import rules for."""
+"""`onnxla ops`: which operators of ONNX, or operations of TensorFlow or StableHLO, there are import rules for."""
 
 from itertools import groupby
 from typing import Annotated
@@ -9,13 +9,22 @@ from onnxla.cli import arguments
 from onnxla.cli.output import print_json, say, table
 
 TensorFlow = Annotated[bool, typer.Option("--tensorflow", help="TensorFlow's operations instead of ONNX's.")]
+StableHlo = Annotated[bool, typer.Option("--stablehlo", help="StableHLO's operations instead of ONNX's.")]
 Search = Annotated[str, typer.Argument(help="Only operators whose name holds this.")]
 
 
-def ops(search: Search = "", tensorflow: TensorFlow = False, as_json: arguments.Json = False) -> None:
+def ops(
+    search: Search = "",
+    tensorflow: TensorFlow = False,
+    stablehlo: StableHlo = False,
+    as_json: arguments.Json = False,
+) -> None:
     """Print the operators that can be imported, and for which opsets."""
     if tensorflow:
         _print_tensorflow(search, as_json)
+        return
+    if stablehlo:
+        _print_stablehlo(search, as_json)
         return
     from onnxla.frontends.onnx import rules
     from onnxla.frontends.onnx.registry import RuleEntry, coverage
@@ -44,6 +53,18 @@ def _print_tensorflow(search: str, as_json: bool) -> None:
 
     rules.load()
     names = [e.name for e in coverage() if search.lower() in e.name.lower() and not e.name.startswith("onnxla.")]
+    _print_names(names, as_json)
+
+
+def _print_stablehlo(search: str, as_json: bool) -> None:
+    """Those of CHLO and of functions among them."""
+    from onnxla.frontends.hlo import rules  # noqa: F401  registers them
+    from onnxla.frontends.hlo.registry import coverage
+
+    _print_names([name for name in coverage() if search.lower() in name.lower()], as_json)
+
+
+def _print_names(names: list[str], as_json: bool) -> None:
     if as_json:
         print_json(names)
         return

@@ -1,4 +1,4 @@
-"""`onnxla replay`: a dump of HLO text, compiled and run, against the interpreter."""
+"""`onnxla replay`: a dump of HLO, compiled and run, against the interpreter."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ from onnxla.debugging.comparison import compare
 from onnxla.errors import HloError
 from onnxla.runtime.program import Array
 
-File = Annotated[Path, typer.Argument(help="A file of HLO text; `-` reads standard input.")]
+File = Annotated[Path, typer.Argument(help="A file of HLO or StableHLO; `-` reads text from standard input.")]
 Weights = Annotated[
     Path | None,
     typer.Option("--weights", help="An .npz file with the constants that the text elides, as computation/name."),
@@ -30,17 +30,22 @@ def replay(
     rtol: arguments.Rtol = None,
     atol: arguments.Atol = None,
     threads: arguments.Threads = None,
+    target: arguments.Target = "cpu",
+    dim: arguments.DimTexts = None,
     option: arguments.OptionTexts = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Compile and run HLO text on seeded inputs, and compare with the interpreter. Ends with 1 where they differ.
+    """Compile and run HLO on seeded inputs, and compare with the interpreter. Ends with 1 where they differ.
 
+    It may be a dump of onnxla's or of XLA's, StableHLO, or a function that JAX has exported.
     Constants that the text elides come from --weights, or from the weights beside it as dumps have them; else they are
     random.
     """
     import onnxla
-    from onnxla.hlo.parser import parse_module
+    from onnxla.config import Limits
+    from onnxla.frontends.hlo.model_file import read_hlo
     from onnxla.hlo.types import TensorType
+    from onnxla.stablehlo_source import source_of_hlo
 
     stored = {} if weights is None else read_inputs([str(weights)]).named
     beside = weights_of(file)
@@ -57,11 +62,12 @@ def replay(
         rng = np.random.default_rng([seed, 1, len(invented)])
         return rng.uniform(-1, 1, type.shape).astype(type.element.dtype)
 
-    module = parse_module(read_text(file), weights=constant)
+    settings, limits = arguments.parse_options(option), Limits.from_environment()
+    program = read_hlo(f"{read_text(file)}\n" if str(file) == "-" else file, limits, constant)
+    dims = {name: size for name, size in arguments.parse_dims(dim).items() if isinstance(size, int)}
+    module = source_of_hlo(program, settings, limits, {}).load({}, dims, {}).module
     with progress_bar(f"compiling {file.name}") as progress:
-        compiled = onnxla.compile(
-            module, options=arguments.parse_options(option), num_threads=threads, progress=progress
-        )
+        compiled = onnxla.compile(module, target=target, options=settings, num_threads=threads, progress=progress)
     feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(input), seed)
     results = compiled.run(None, feeds.arrays)
     expected = module.entry.evaluate(*(feeds.arrays[t.name] for t in compiled.get_inputs()))

@@ -37,6 +37,9 @@ Exact = Annotated[
         "onnxruntime's, or 1e-5, is right too.",
     ),
 ]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="With --layers: write every value into an HTML page.")
+]
 _SHOWN = 20
 """Most layers that are listed."""
 
@@ -46,6 +49,7 @@ def validate(
     input: arguments.Inputs = None,
     compiled: Compiled = None,
     layers: Layers = False,
+    html: Html = None,
     exact: Exact = False,
     seed: arguments.Seed = 0,
     rtol: arguments.Rtol = None,
@@ -64,10 +68,13 @@ def validate(
     """Compare a compiled model with onnxruntime. Ends with 1 where an output differs.
 
     Outputs that come with the inputs (an .npz entry under an output's name, output_0.pb) are compared as well; a
-    TensorFlow model, which onnxruntime does not read, is compared with those alone.
+    TensorFlow model, which onnxruntime does not read, is compared with those alone. HLO is compared with what XLA
+    computes of it where jaxlib is installed, else with the interpreter.
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
+    if html is not None and not layers:
+        raise InputError("--html is for --layers")
     wanted = request(
         model,
         shape,
@@ -87,7 +94,14 @@ def validate(
     results = flat_outputs(dict(zip(names, ours.run(None, feeds.arrays), strict=True)))
     judged, theirs = "", results
     rows: dict[str, list[Comparison]] = {}
-    if wanted.is_tensorflow:
+    if wanted.is_hlo:
+        if layers or exact:
+            raise InputError("--layers and --exact are for ONNX models")
+        from onnxla.cli.hlo_judge import judge_of_hlo
+
+        judged, theirs = judge_of_hlo(wanted, feeds.arrays, names)
+        rows[judged] = compare_all(results, theirs, rtol, atol)
+    elif wanted.is_tensorflow:
         _require_expectations(wanted, feeds, layers or exact)
     else:
         witness = Witness(model, threads or default_threads())
@@ -105,6 +119,11 @@ def validate(
 
         layered = with_every_layer(wanted.path)
         differing = _compare_layers(layered, wanted, feeds, rtol, atol)
+    if html is not None and layered is not None and differing is not None:
+        from onnxla.cli.layers_page import write_layers_page
+
+        drawn = f"random (seed {seed}): {', '.join(feeds.random)}" if feeds.random else "given"
+        write_layers_page(html, model.name, judged, rows, differing, layered.nodes, drawn)
     if as_json:
         print_json(
             {

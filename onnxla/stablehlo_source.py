@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import InputError
-from onnxla.frontends.hlo import rules  # noqa: F401  registers the import rules
 from onnxla.frontends.hlo.importer import ImportedHlo, import_program
 from onnxla.frontends.hlo.model_file import HloModel
 from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of

@@ -12,13 +12,13 @@ from onnxla.hlo.attributes import unquote
 from onnxla.hlo.text_reader import TextReader
 from onnxla.hlo.types import ELEMENT_TYPES, S64, ElementType
 
-_SIZE = re.compile(r"(\?|\d{1,19})x")
-_WORD = re.compile(r"[A-Za-z_][\w$.]*")
-_SYMBOL = re.compile(r'@(?:"(?:[^"\\\n]|\\.)*+"|[\w$.\-]+)(?:::@[\w$.\-]+)*')
-_NUMBER = re.compile(r"[+-]?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,5})?)")
-_HASH = re.compile(r"#[A-Za-z_][\w$.]*|#\d+")
-_ANGLE = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|->|[<>]')
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_SIZE = re.compile(r"(?a)(\?|\d{1,19})x")
+_WORD = re.compile(r"(?a)[A-Za-z_][\w$.]*")
+_SYMBOL = re.compile(r'(?a)@(?:"(?:[^"\\\n]|\\.)*+"|[\w$.\-]+)(?:::@[\w$.\-]+)*')
+_NUMBER = re.compile(r"(?a)[+-]?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,5})?)")
+_HASH = re.compile(r"(?a)#[A-Za-z_][\w$.]*|#\d+")
+_ANGLE = re.compile(r'(?a)"(?:[^"\\\n]|\\.)*+"?|->|[<>]')
+_STRING = re.compile(r'(?a)"(?:[^"\\\n]|\\.)*+"')
 _LARGEST_RANK = 64
 
 _NAMES: dict[str, str] = {
@@ -106,7 +106,7 @@ class AttributeReader(TextReader):
             if str(part) not in ("f32", "f64"):
                 self.fail(f"complex numbers of {part} are not supported", start)
             return ELEMENT_TYPES["c64" if part.bits == 32 else "c128"]
-        name = self.expect_match(re.compile(r"[!\w.]+"), "an element type")[0]
+        name = self.expect_match(re.compile(r"(?a)[!\w.]+"), "an element type")[0]
         return self._named(name, start)
 
     def _named(self, name: str, start: int) -> ElementType:
@@ -270,7 +270,7 @@ class AttributeReader(TextReader):
 
     def _resource(self) -> Dense:
         start = self.at
-        name = self.expect_match(re.compile(r'[\w$.\-]+|"(?:[^"\\\n]|\\.)*+"'), "the name of a resource")[0]
+        name = self.expect_match(re.compile(r'(?a)[\w$.\-]+|"(?:[^"\\\n]|\\.)*+"'), "the name of a resource")[0]
         self.expect(">", "to close dense_resource<")
         self.expect(":", "and the type of the constant")
         form = self.form()

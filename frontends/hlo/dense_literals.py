@@ -10,7 +10,7 @@ from onnxla.frontends.hlo.syntax import Dense, TensorForm
 from onnxla.hlo.types import PRED, Array, ElementType
 
 _ITEM = re.compile(
-    r"\s*(?:(?P<mark>[\[\],()])|(?P<word>true|false|[+-]?(?:0x[0-9A-Fa-f]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)))"
+    r"(?a)\s*(?:(?P<mark>[\[\],()])|(?P<word>true|false|[+-]?(?:0x[0-9A-Fa-f]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)))"
 )
 _LONGEST_NUMBER = 400
 

@@ -16,6 +16,7 @@ from onnxla.errors import (
     UnboundDimensionsError,
     raise_problems,
 )
+from onnxla.frontends.hlo import rules  # noqa: F401  registers the import rules
 from onnxla.frontends.hlo.operation_view import Rejected
 from onnxla.frontends.hlo.scope import HloSession, Scope
 from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of

@@ -5,7 +5,7 @@ import re
 from onnxla.frontends.hlo.syntax import Operation, Program, Written
 from onnxla.hlo.attributes import unquote
 
-_NAMED = re.compile(r'(?:callsite\(|fused(?:<[^>]*>)?\[)?\s*("(?:[^"\\\n]|\\.)*+")(\s*:\s*\d)?')
+_NAMED = re.compile(r'(?a)(?:callsite\(|fused(?:<[^>]*>)?\[)?\s*("(?:[^"\\\n]|\\.)*+")(\s*:\s*\d)?')
 _MOST_STEPS = 8
 
 

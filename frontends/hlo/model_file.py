@@ -20,11 +20,11 @@ HloModel: TypeAlias = Module | Program
 
 SUFFIXES = (".hlo", ".mlir", ".stablehlo", ".jaxexport")
 
-_XLA = re.compile(r"\s*HloModule\b|(?:.*\n)?\s*ENTRY\b", re.DOTALL)
+_XLA = re.compile(r"(?a)\s*HloModule\b|(?:.*\n)?\s*ENTRY\b", re.DOTALL)
 _MLIR = re.compile(
-    r'(?:\s|//[^\n]*\n|#[\w$.]+\s*=[^\n]*\n)*(?:module\b|builtin\.module\b|func\.func\b|"builtin\.module")'
+    r'(?a)(?:\s|//[^\n]*\n|#[\w$.]+\s*=[^\n]*\n)*(?:module\b|builtin\.module\b|func\.func\b|"builtin\.module")'
 )
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"(?a)//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BEGINNING = 1 << 14
 
 

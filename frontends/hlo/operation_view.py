@@ -12,8 +12,8 @@ from onnxla.hlo.types import Array, ElementType, Shape, TensorType
 if TYPE_CHECKING:
     from onnxla.frontends.hlo.scope import Scope
 
-_ENUMERATOR = re.compile(r"(\w+)>?$")
-_FIELD = re.compile(r"(\w+)\s*=\s*(\[[^\[\]]*\]|-?\w+)")
+_ENUMERATOR = re.compile(r"(?a)(\w+)>?$")
+_FIELD = re.compile(r"(?a)(\w+)\s*=\s*(\[[^\[\]]*\]|-?\w+)")
 
 
 class Rejected(Exception):

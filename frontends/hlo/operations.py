@@ -24,17 +24,17 @@ from onnxla.frontends.hlo.syntax import (
 )
 from onnxla.hlo.attributes import unquote
 
-_RESULTS = re.compile(r"%([\w$.\-]+)(?::(\d{1,6}))?")
-_VALUE = re.compile(r"%([\w$.\-]+)(?:#(\d{1,6}))?")
-_OPCODE = re.compile(r"[A-Za-z_][\w$]*(?:\.[\w$]+)*")
-_PREFIXED = re.compile(r"(stablehlo|mhlo|chlo|vhlo|func|builtin)\.")
-_KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_ALIAS = re.compile(r"(#[A-Za-z_][\w$.]*|#\d+)\s*=")
-_RESOURCES = re.compile(r"\{-#.*", re.DOTALL)
-_RESOURCE = re.compile(r'([\w$.\-]+|"(?:[^"\\\n]|\\.)*+")\s*:\s*"(0x[0-9A-Fa-f]*)"')
-_SLICE = re.compile(r"(-?\d{1,19})\s*:\s*(-?\d{1,19})(?:\s*:\s*(-?\d{1,19}))?")
-_PRECISION = re.compile(r"e(\d{1,3})m(\d{1,3})")
+_RESULTS = re.compile(r"(?a)%([\w$.\-]+)(?::(\d{1,6}))?")
+_VALUE = re.compile(r"(?a)%([\w$.\-]+)(?:#(\d{1,6}))?")
+_OPCODE = re.compile(r"(?a)[A-Za-z_][\w$]*(?:\.[\w$]+)*")
+_PREFIXED = re.compile(r"(?a)(stablehlo|mhlo|chlo|vhlo|func|builtin)\.")
+_KEY = re.compile(r"(?a)([A-Za-z_]\w*)\s*=")
+_WORD = re.compile(r"(?a)[A-Za-z_]\w*")
+_ALIAS = re.compile(r"(?a)(#[A-Za-z_][\w$.]*|#\d+)\s*=")
+_RESOURCES = re.compile(r"(?a)\{-#.*", re.DOTALL)
+_RESOURCE = re.compile(r'(?a)([\w$.\-]+|"(?:[^"\\\n]|\\.)*+")\s*:\s*"(0x[0-9A-Fa-f]*)"')
+_SLICE = re.compile(r"(?a)(-?\d{1,19})\s*:\s*(-?\d{1,19})(?:\s*:\s*(-?\d{1,19}))?")
+_PRECISION = re.compile(r"(?a)e(\d{1,3})m(\d{1,3})")
 _LARGEST_LOCATION = 4096
 
 
@@ -47,7 +47,9 @@ def read_program(text: str, limits: Limits | None = None) -> Program:
     reader = OperationReader(text[: resources.start()] if resources else text, limits)
     if resources:
         reader.resources = {name.strip('"'): digits for name, digits in _RESOURCE.findall(resources[0])}
-    return reader.program()
+    program = reader.program()
+    program.text = text
+    return program
 
 
 class OperationReader(AttributeReader):
@@ -326,7 +328,7 @@ class OperationReader(AttributeReader):
     def _dimension_numbers(self) -> str:
         start = self.at
         for _ in range(3):
-            self.expect_match(re.compile(r"(?:x|->)?\s*\[[^\[\]]*\]"), "dimensions such as [b, 0, 1, f]")
+            self.expect_match(re.compile(r"(?a)(?:x|->)?\s*\[[^\[\]]*\]"), "dimensions such as [b, 0, 1, f]")
         return self.text[start : self.at]
 
     def _window(self) -> dict[str, Any]:
@@ -343,7 +345,7 @@ class OperationReader(AttributeReader):
             if found := self.match(_SLICE):
                 rows.append([int(found[1]), int(found[2]), int(found[3] or 1)])
             else:
-                rows.append([int(self.expect_match(re.compile(r"-?\d{1,19}"), "a range such as 0:4")[0])])
+                rows.append([int(self.expect_match(re.compile(r"(?a)-?\d{1,19}"), "a range such as 0:4")[0])])
         return rows
 
     def _types(self, made: Operation) -> None:

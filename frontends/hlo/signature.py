@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnxla.frontends.hlo.location import named_location
 from onnxla.frontends.hlo.syntax import Argument, Form, Function, Operation, Program, Symbol, TensorForm
 
-_NUMBERED = re.compile(r"arg\d+|\d+")
+_NUMBERED = re.compile(r"(?a)arg\d+|\d+")
 
 
 @dataclass(frozen=True)

@@ -166,3 +166,10 @@ class Program:
     place: Callable[[int], str]
     """The line and column of an offset, and the line itself."""
     aliases: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+    """All of it, as it was read."""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a size is left open."""
+        return any(f.is_dynamic for f in self.functions.values())

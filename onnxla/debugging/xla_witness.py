@@ -8,7 +8,8 @@ import numpy as np
 
 from onnxla.errors import InputError
 from onnxla.hlo.module import Module
-from onnxla.hlo.printer import long_constants, print_module
+from onnxla.hlo.ops.control_flow import Call, Fusion
+from onnxla.hlo.printer import entry_weights, print_module
 from onnxla.hlo.types import Array
 
 
@@ -31,28 +32,25 @@ def run_mlir(text: str, arguments: Sequence[Array]) -> list[Array]:
 
 
 def run_module(module: Module, arguments: Sequence[Array]) -> list[Array]:
-    """What XLA computes of a module; the long constants of the entry are passed to it. Raises InputError."""
+    """What XLA computes of a module; the long constants of the entry are passed to it. Raises InputError.
+
+    Our fusions become calls in the module: XLA would take them for its own, which hold less.
+    """
     from jax._src.lib import _jax
     from jaxlib import _hlo
 
+    for computation in module.computations():
+        for instruction in computation.instructions():
+            if isinstance(instruction.op, Fusion):
+                instruction.op = Call(instruction.op.calls)
     text = print_module(module, weights="parameters")
-    weights = [literal.array for name, literal in long_constants(module).items() if _is_of_entry(name, module)]
+    weights = [literal.array for literal in entry_weights(module)]
     try:
-        computation = _hlo.XlaComputation(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
-        program = _jax.mlir.xla_computation_to_mlir_module(computation)
+        proto = _hlo.XlaComputation(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+        program = _jax.mlir.xla_computation_to_mlir_module(proto)
     except Exception as error:  # it has no common base
         raise InputError(f"XLA cannot read the program: {_first_line(error)}") from error
     return _run(program, [*arguments, *weights])
-
-
-def _is_of_entry(name: str, module: Module) -> bool:
-    entry = list(long_constants(Module(module.name, module.entry)))
-    return name in entry and name.partition("/")[0] == _entry_name(module)
-
-
-def _entry_name(module: Module) -> str:
-    head = print_module(module).rpartition("\nENTRY %")[2]
-    return head.partition(" ")[0]
 
 
 def _run(program: Any, arguments: Sequence[Array]) -> list[Array]:

@@ -20,6 +20,7 @@ from onnxla.hlo.literal_text import parse_literal
 from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.op import OPS
 from onnxla.hlo.op_text import attributes_of, make_op
+from onnxla.hlo.ops.control_flow import Call, Fusion
 from onnxla.hlo.text_reader import TextReader
 from onnxla.hlo.types import ELEMENT_TYPES, Array, Shape, TensorType, TupleType, Type
 
@@ -29,14 +30,14 @@ Weights: TypeAlias = Callable[[str, TensorType], Array]
 _NAME = re.compile(r"%?([A-Za-z0-9_][A-Za-z0-9_.\-]*)")
 _OPCODE = re.compile(r"[a-z][a-z0-9\-]*")
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_\-]*")
-_BARE = re.compile(r"(?:\[[^\]\n]*\]|[^\s,{}\[\"])+")
-_OPERAND = re.compile(r"%?([A-Za-z0-9_][A-Za-z0-9_.\-]*)(?=\s*[,)])")
+_BARE = re.compile(r"(?a)(?:\[[^\]\n]*\]|[^\s,{}\[\"])+")
+_OPERAND = re.compile(r"(?a)%?([A-Za-z0-9_][A-Za-z0-9_.\-]*)(?=\s*[,)])")
 _ELEMENT = re.compile(r"([a-z][a-z0-9]*)\[")
-_DIMENSIONS = re.compile(r"\s*(?:\d{1,19}\s*(?:,\s*\d{1,19}\s*)*)?(?=\])")
-_LAYOUT = re.compile(r"\{((?:\d{1,2}(?:,\s*\d{1,2})*)?)(?::[A-Za-z0-9(),*\-\s#]*)?\}")
-_TABLE = re.compile(r"(?:FileNames|FunctionNames|FileLocations|StackFrames)\b[^\n]*(?:\n[ \t]*\d[^\n]*)*")
-_INTEGER = re.compile(r"\d{1,9}")
-_SOURCE = re.compile(r'\b(op_type|op_name)=("(?:[^"\\]|\\.)*+")', re.DOTALL)
+_DIMENSIONS = re.compile(r"(?a)\s*(?:\d{1,19}\s*(?:,\s*\d{1,19}\s*)*)?(?=\])")
+_LAYOUT = re.compile(r"(?a)\{((?:\d{1,2}(?:,\s*\d{1,2})*)?)(?::[A-Za-z0-9(),*\-\s#]*)?\}")
+_TABLE = re.compile(r"(?a)(?:FileNames|FunctionNames|FileLocations|StackFrames)\b[^\n]*(?:\n[ \t]*\d[^\n]*)*")
+_INTEGER = re.compile(r"(?a)\d{1,9}")
+_SOURCE = re.compile(r'(?a)\b(op_type|op_name)=("(?:[^"\\]|\\.)*+")', re.DOTALL)
 _WORD = re.compile(r"[A-Za-z0-9_.\-]+")
 
 _LARGEST_RANK = 64
@@ -100,6 +101,8 @@ class _Parser:
         """Of the tensor type read last."""
         self.depths: dict[Computation, int] = {}
         self.count = 0
+        self.is_scheduled = False
+        """Whether XLA wrote it after its passes: its fusions are not ours, so they are calls here."""
 
     # Module
 
@@ -126,9 +129,10 @@ class _Parser:
     def header(self) -> None:
         while self.reader.take(","):
             start = self.reader.at
-            name, _ = self.attribute()
+            name, value = self.attribute()
             if name not in _HARMLESS:
                 self.reader.fail(f"unknown attribute {name} of the module", start)
+            self.is_scheduled |= name == "is_scheduled" and value == "true"
 
     def keyword(self, word: str) -> bool:
         """Step over `word` where it stands alone."""
@@ -212,6 +216,8 @@ class _Parser:
                 made = make(xla_forms.Form(values_of, attributes, type, order, orders, source))
             else:
                 op = make_op(OPS[opcode], known, attributes, type, self.computations)
+                if self.is_scheduled and isinstance(op, Fusion):
+                    op = Call(op.calls)
                 made = Instruction(op, values_of, name=name, source=source)
         except HloError as error:
             raise HloError(f"{error}\n{self.reader.place(start)}") from error
@@ -247,7 +253,7 @@ class _Parser:
         if self.reader.text[start : start + 1] in ("{", "("):
             text = self.reader.bracketed()
         else:
-            text = self.reader.expect_match(re.compile(r"[^\s{}(),]+(?:\(0x[0-9a-f]+\))?"), "a value")[0]
+            text = self.reader.expect_match(re.compile(r"(?a)[^\s{}(),]+(?:\(0x[0-9a-f]+\))?"), "a value")[0]
         try:
             return Literal(parse_literal(text, type))
         except HloError as error:

@@ -74,6 +74,11 @@ def long_constants(module: Module) -> dict[str, Literal]:
     }
 
 
+def entry_weights(module: Module) -> list[Literal]:
+    """The constants that `weights="parameters"` makes parameters, in their order."""
+    return [literal for i in _entry_weights(module) if (literal := constant_of(i)) is not None]
+
+
 def constant_of(instruction: Instruction) -> Literal | None:
     """The literal of a `constant`, None for another instruction."""
     return instruction.op.literal if isinstance(instruction.op, Constant) else None
