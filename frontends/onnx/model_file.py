@@ -1,4 +1,4 @@
-"""Read a model: a path, bytes or a ModelProto, with its weights left where they lie."""
+"""Read a model: a path, bytes or a ModelProto. Large weights are views of what was read, never parsed or copied."""
 
 import os
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
 from onnxla.errors import ModelFormatError
-from onnxla.frontends.onnx.external_data import ModelFolder, map_regular_file
+from onnxla.frontends.onnx.external_data import ModelFolder, read_regular_file
 from onnxla.frontends.onnx.names import require_names
 from onnxla.frontends.onnx.registry import normal_domain
 from onnxla.frontends.onnx.weights import tensor_array
@@ -52,7 +52,7 @@ class OnnxModel:
 def read_model(source: ModelSource, *, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
     """The model in `source`. `folder` is where external data of an in-memory model lies.
 
-    A file is mapped, not read. Raises ModelFormatError for anything that is not an ONNX model.
+    Raises ModelFormatError for anything that is not an ONNX model.
     """
     if isinstance(source, OnnxModel):
         return source
@@ -78,7 +78,7 @@ def _from_file(path: Path) -> OnnxModel:
     except (OSError, ValueError) as error:
         raise ModelFormatError(f"{path} cannot be opened: {getattr(error, 'strerror', error)}") from error
     try:
-        data = map_regular_file(descriptor, str(path), links_allowed=True)
+        data = read_regular_file(descriptor, str(path), links_allowed=True)
     finally:
         os.close(descriptor)
     text_format = _TEXT_FORMATS.get(path.suffix)

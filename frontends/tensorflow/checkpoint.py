@@ -1,6 +1,6 @@
 """A checkpoint bundle: `PREFIX.index` says where in `PREFIX.data-00000-of-00001` each variable lies.
 
-Data files are mapped, so large weights are read once, for their checksum, and not copied.
+Data files are read once; variables are views of what was read.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from onnxla.errors import HloError, ModelFormatError
-from onnxla.frontends.onnx.external_data import map_file_beneath
+from onnxla.frontends.onnx.external_data import read_file_beneath
 from onnxla.frontends.tensorflow.bundle_table import read_table, varint
 from onnxla.frontends.tensorflow.crc32c import crc32c, extend_crc32c, masked
 from onnxla.frontends.tensorflow.element_types import STRING, code_name, element_of_code
@@ -31,19 +31,19 @@ class Checkpoint:
         """The files `PREFIX.index` and so on beneath `folder`. Raises ModelFormatError for an index that is none."""
         self._folder = folder
         self._prefix = prefix
-        table = read_table(bytes(map_file_beneath(folder, f"{prefix}.index")))
+        table = read_table(bytes(read_file_beneath(folder, f"{prefix}.index")))
         header = _parsed(BundleHeaderProto, table.pop(b"", b""))
         if header.endianness != 0:
             raise ModelFormatError(f"the checkpoint {prefix} is big-endian")
         self._shards = header.num_shards
-        self._entries = {key.decode(errors="replace"): value for key, value in table.items()}
-        self._mapped: dict[int, Array] = {}
+        self._entries = {key.decode(errors="backslashreplace"): value for key, value in table.items()}
+        self._read: dict[int, Array] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
     def array(self, key: str) -> Array:
-        """The value of a variable, a read-only view of the file. Raises ModelFormatError."""
+        """The value of a variable, a read-only view of the file's bytes. Raises ModelFormatError."""
         entry = self._entry(key)
         shape = shape_of(entry.shape)
         if entry.slices or shape is None or any(n is None for n in shape):
@@ -79,10 +79,10 @@ class Checkpoint:
         return shard[entry.offset : entry.offset + entry.size]
 
     def _shard(self, number: int) -> Array:
-        if number not in self._mapped:
+        if number not in self._read:
             name = f"{self._prefix}.data-{number:05d}-of-{self._shards:05d}"
-            self._mapped[number] = np.frombuffer(map_file_beneath(self._folder, name), np.uint8)
-        return self._mapped[number]
+            self._read[number] = np.frombuffer(read_file_beneath(self._folder, name), np.uint8)
+        return self._read[number]
 
     def _string(self, key: str) -> bytes:
         """A scalar of type string: its length, the checksum of the length, its bytes."""

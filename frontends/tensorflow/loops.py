@@ -61,7 +61,7 @@ def _frame_names(body: Body) -> dict[str, list[Node]]:
     found: dict[str, list[Node]] = {}
     for node in body.nodes.values():
         if node.op in ENTERS:
-            found.setdefault(node.attributes["frame_name"].s.decode(errors="replace"), []).append(node)
+            found.setdefault(node.attributes["frame_name"].s.decode(errors="backslashreplace"), []).append(node)
     return found
 
 

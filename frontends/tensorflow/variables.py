@@ -34,7 +34,9 @@ class Variable:
 
 def variable_name(node: Node) -> str:
     """The name under which nodes share a variable."""
-    shared = node.attributes["shared_name"].s.decode() if "shared_name" in node.attributes else ""
+    shared = (
+        node.attributes["shared_name"].s.decode(errors="backslashreplace") if "shared_name" in node.attributes else ""
+    )
     return shared or node.name
 
 
@@ -179,4 +181,4 @@ def _restored_key(graph: Body, edge: Edge) -> str | None:
     keys = tensor_array(names.attributes["value"].tensor).reshape(-1)
     if edge.index >= keys.size:
         raise ModelFormatError(f"{node.name} restores {keys.size} values; number {edge.index} is read")
-    return bytes(keys[edge.index]).decode(errors="replace")
+    return bytes(keys[edge.index]).decode(errors="backslashreplace")

@@ -74,9 +74,10 @@ def spelled_by(kind: type[Spelled]) -> Codec:
 
 def read_int(text: str) -> int:
     """A decimal integer, or HloError."""
-    if not re.fullmatch(r"-?\d{1,19}", text.strip()):
-        raise HloError(f"expected an integer, got {text.strip()!r}")
-    return int(text)
+    word = text.strip()
+    if not re.fullmatch(r"-?[0-9]{1,19}", word):
+        raise HloError(f"expected an integer, got {word!r}")
+    return int(word)
 
 
 def _items(text: str) -> list[str]:

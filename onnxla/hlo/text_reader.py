@@ -9,7 +9,7 @@ from typing import NoReturn
 from onnxla.errors import HloError, OnnxlaError
 
 _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|/\*(?:.*?\*/|.*)|//[^\n]*', re.DOTALL)
-_SPACE = re.compile(r"\s*")
+_SPACE = re.compile(r"(?a)\s*")
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[{}()]')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _LINE_SHOWN = 100

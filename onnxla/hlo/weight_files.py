@@ -26,7 +26,7 @@ from onnxla.hlo.printer import long_constants
 from onnxla.hlo.types import Array, TensorType
 
 FOLDER = "weights"
-_FILE = re.compile(r"[a-z0-9]+-(?:scalar|\d+(?:x\d+)*)-([0-9a-f]{64})\.npy")
+_FILE = re.compile(r"(?a)[a-z0-9]+-(?:scalar|\d+(?:x\d+)*)-([0-9a-f]{64})\.npy")
 _LARGEST_INDEX = 64 << 20
 
 
@@ -91,15 +91,15 @@ def _read_index(path: Path) -> Mapping[str, str]:
 
 
 def _read(folder: Path, name: str, type: TensorType) -> Array:
-    """The array in a file of the folder, mapped. Raises HloError unless it is the one that its name says."""
+    """The array in a file of the folder. Raises HloError unless it is the one that its name says."""
     path, form = folder / name, _FILE.fullmatch(name)
     if form is None:
         raise HloError(f"{name[:80]!r} is no name of a weights file")
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise HloError(f"{path} is not a plain file")
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        array: Array = np.load(path, allow_pickle=False)  # no map, which ends a process when its file is cut short
+    except (OSError, ValueError, EOFError, MemoryError) as error:
         raise HloError(f"{path} cannot be read: {error}") from error
     wanted = type.element.dtype
     if array.dtype != wanted and array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:

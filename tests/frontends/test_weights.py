@@ -230,16 +230,34 @@ def test_external_data_stays_in_the_folder(
         import_model(saved(folder, external_model(location, **entries)))
 
 
-def test_weights_beyond_two_gigabytes_are_mapped(tmp_path: Path) -> None:
+def test_weights_behind_two_gigabytes_are_read_alone(tmp_path: Path) -> None:
     """The file has a hole: it takes no space, and nobody reads it."""
-    size = (1 << 31) + 4096
+    offset = (1 << 31) + 4096
     with open(tmp_path / "w.bin", "wb") as file:
-        file.truncate(size)
-    model = external_model("w.bin", length=size)
-    model.graph.initializer[0].dims[:] = [size // 4]
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size // 4
-    imported = import_model(saved(tmp_path, model))
-    assert imported.outputs[0].type.bytes == size
+        file.seek(offset)
+        file.write(WEIGHT.tobytes())
+    (y,) = import_model(saved(tmp_path, external_model("w.bin", offset=offset))).module.entry.evaluate(
+        np.zeros(4, "f4")
+    )
+    assert (y == WEIGHT).all()
+
+
+def test_files_that_memory_does_not_hold_are_refused(tmp_path: Path) -> None:
+    """They may be small: these are holes."""
+    for name in ("w.bin", "hole.onnx"):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(1 << 43)
+    with pytest.raises(ResourceLimitError, match="hole.onnx: 8796093022208 bytes are to be read, and this machine has"):
+        import_model(tmp_path / "hole.onnx")
+    with pytest.raises(ResourceLimitError, match="external data 'w.bin': 8796093022208 bytes are to be read"):
+        import_model(saved(tmp_path, external_model("w.bin")))
+
+
+def test_tensors_that_share_external_data_share_memory(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(WEIGHT.tobytes())
+    model = read_model(saved(tmp_path, external_model("w.bin")))
+    first, second = model.initializer(0), model.initializer(0)
+    assert np.shares_memory(first, second)
 
 
 def test_int4_weights_are_ml_dtypes_arrays() -> None:

@@ -473,8 +473,11 @@ def test_calls_nest_within_the_limit() -> None:
         "HloModule " + "m, " * 100_000,
         "FileNames\n1 \n" * 50_000,
         "\x00\ud800",
+        entry("ROOT x = f32[\x1e5] parameter(0)"),
+        entry("ROOT x = f32[\u0663] parameter(0)"),
+        entry("x = f32[2] parameter(0)", "ROOT y = f32[2] reverse(x), dimensions={\x1e0, \u0660}"),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_hostile_text_is_refused(text: str) -> None:
     with pytest.raises(OnnxlaError) as caught:
