@@ -20,6 +20,7 @@ from onnxla.runtime.machine import check_machine
 from onnxla.runtime.program import Array, Program, TensorSignature
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.thread_pool import PARALLEL_FOR, thread_pool
+from onnxla.runtime.thread_stack import has_large_stack
 
 _ENTRY = "onnxla_run"
 _Entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
@@ -125,7 +126,12 @@ class Executable:
             frame.outputs[i] = array.ctypes.data
         frame.context.threads = threads
         frame.context.profile = None if profile is None else profile.ctypes.data
-        self._entry(frame.inputs, frame.outputs, self._weights_address, frame.arena_address, frame.context_address)
+        if has_large_stack():
+            self._entry(frame.inputs, frame.outputs, self._weights_address, frame.arena_address, frame.context_address)
+        else:
+            places = (ctypes.addressof(frame.inputs), ctypes.addressof(frame.outputs))
+            arguments = (*places, self._weights_address, frame.arena_address, frame.context_address)
+            thread_pool(self.program.thread_pool).call(self._library[_ENTRY], arguments)
         self._frames.append(frame)
 
     def fits(self, values: Sequence[Any]) -> bool:

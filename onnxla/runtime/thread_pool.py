@@ -6,11 +6,15 @@ run in it. Every model of the process shares it, whichever artifact its object c
 
 import ctypes
 import threading
+from collections.abc import Sequence
 
 from onnxla.config import RuntimeSettings
+from onnxla.errors import ResourceLimitError
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.machine import usable_cpus
 
+STACK_BYTES = 4 << 20
+"""What `thread_pool_code.py` gives a thread that runs kernels; a test compares."""
 PARALLEL_FOR = "onnxla_parallel_for"
 
 
@@ -23,11 +27,22 @@ class ThreadPool:
         self._set_spin = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._library["onnxla_pool_set_spin"])
         self._workers = ctypes.CFUNCTYPE(ctypes.c_int64)(self._library["onnxla_pool_workers"])
         self._shutdown = ctypes.CFUNCTYPE(None)(self._library["onnxla_pool_shutdown"])
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._library["onnxla_pool_call"])
         self.set_spin(RuntimeSettings.from_environment().spin_microseconds)
 
     def set_spin(self, microseconds: int) -> None:
         """How long a thread without work looks for more before it sleeps."""
         self._set_spin(microseconds * 1000)
+
+    def call(self, entry: int, arguments: Sequence[int]) -> None:
+        """Call a program's entry with its five arguments on a thread with a large stack, and wait for it.
+
+        Raises ResourceLimitError where the system starts no thread.
+        """
+        if self._call((ctypes.c_void_p * 6)(entry, *arguments)):
+            raise ResourceLimitError(
+                f"this thread's stack is small, and the system starts no other with {STACK_BYTES} bytes for the run"
+            )
 
     @property
     def workers(self) -> int:

@@ -15,12 +15,16 @@ back the posts that no worker has seen yet: a run never waits for a thread that 
 `busy` is taken by one caller at a time, never waited for: who finds it taken (a second thread, or a task that calls
 `onnxla_parallel_for` itself) runs all tasks alone, which gives the same result because tasks are independent.
 Workers start when a job first asks for them. After a fork the process id differs, the child starts its own.
+Their stacks are large enough for kernels whatever the process gives its threads; `onnxla_pool_call` lends one to a caller
+whose own is small.
 """
 
 from functools import cache
 from string import Template
 
 MAX_THREADS = 256
+STACK_BYTES = 4 << 20
+"""Of a thread that runs kernels: they keep up to about 1 MB there, and the system takes only the pages they touch."""
 
 _TEXT = Template(r"""
 target triple = "$triple"
@@ -45,6 +49,9 @@ target triple = "$triple"
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
@@ -241,6 +248,16 @@ exit:
   ret void
 }
 
+; A thread with room for what kernels keep on the stack, whatever the process gives its threads. Returns 0, or an error.
+define internal i32 @start_thread(ptr %thread, ptr %function, ptr %argument) {
+  %attributes = alloca [128 x i8], align 16
+  %made = call i32 @pthread_attr_init(ptr %attributes)
+  %sized = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $stack_bytes)
+  %status = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr %function, ptr %argument)
+  %destroyed = call i32 @pthread_attr_destroy(ptr %attributes)
+  ret i32 %status
+}
+
 ; Start workers until there are `wanted`, or the system refuses; `busy` is held. Returns how many there are.
 define internal i64 @start_workers(i64 %wanted) {
 entry:
@@ -261,7 +278,7 @@ start:
   %mutex.made = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
   %condition.made = call i32 @pthread_cond_init(ptr %condition, ptr null)
   %argument = inttoptr i64 %index to ptr
-  %status = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
+  %status = call i32 @start_thread(ptr %thread, ptr @worker, ptr %argument)
   %refused = icmp ne i32 %status, 0
   br i1 %refused, label %exit, label %started
 started:
@@ -393,6 +410,38 @@ alone:
   ret void
 }
 
+define internal ptr @called(ptr %call) {
+  %entry = load ptr, ptr %call
+  %inputs.place = getelementptr ptr, ptr %call, i64 1
+  %outputs.place = getelementptr ptr, ptr %call, i64 2
+  %weights.place = getelementptr ptr, ptr %call, i64 3
+  %arena.place = getelementptr ptr, ptr %call, i64 4
+  %context.place = getelementptr ptr, ptr %call, i64 5
+  %inputs = load ptr, ptr %inputs.place
+  %outputs = load ptr, ptr %outputs.place
+  %weights = load ptr, ptr %weights.place
+  %arena = load ptr, ptr %arena.place
+  %context = load ptr, ptr %context.place
+  call void %entry(ptr %inputs, ptr %outputs, ptr %weights, ptr %arena, ptr %context)
+  ret ptr null
+}
+
+; Call a program's entry with its five arguments, which lie behind it at `call`, on a stack of its own: for callers whose
+; stack is small. Returns 0, or the error of a system that starts no thread.
+define i32 @onnxla_pool_call(ptr %call) {
+entry:
+  %thread = alloca i64, align 8
+  %status = call i32 @start_thread(ptr %thread, ptr @called, ptr %call)
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %exit, label %wait
+wait:
+  %id = load i64, ptr %thread
+  %joined = call i32 @pthread_join(i64 %id, ptr null)
+  br label %exit
+exit:
+  ret i32 %status
+}
+
 define void @onnxla_pool_set_spin(i64 %nanoseconds) {
   store atomic i64 %nanoseconds, ptr @spin_nanoseconds monotonic, align 8
   ret void
@@ -505,6 +554,7 @@ def thread_pool_ir(triple: str) -> str:
     return _TEXT.substitute(
         triple=triple,
         max_threads=MAX_THREADS,
+        stack_bytes=STACK_BYTES,
         declare_pause=declare_pause,
         pause=pause,
         keep_away=keep_away.substitute(max_threads=MAX_THREADS),
