@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import write_outputs
 from onnxla.cli.output import safe, say
+from onnxla.debugging.culprit import Blame
 from onnxla.errors import InputError
 from onnxla.version import __version__
 
@@ -77,7 +78,8 @@ def print_findings(findings: "Findings", folder: Path | None) -> None:
         say(note, style="dim")
     for finding in findings.set_aside:
         say(f"not a fault of onnxla: {finding.culprit}", style="bold")
-        say("\n".join(lines_of(finding)[2:]), style="dim")
+        for line in lines_of(finding)[2:] if finding.culprit.blame is not Blame.ROUNDING else ():
+            say(line, style="dim")
     if findings.fault is None:
         say("no fault of onnxla was found", style="bold green")
         return

@@ -41,6 +41,11 @@ def evaluate(module: Module, found: Imported, case: Case) -> dict[str, Array]:
     """The outputs by name, in numpy. `module` is that of `found`, or what passes made of it."""
     with np.errstate(all="ignore"):
         results = module.entry.evaluate(*arguments(found, case))
+    return named_results(results, found, case)
+
+
+def named_results(results: Sequence[Array], found: Imported, case: Case) -> dict[str, Array]:
+    """What the elements of the entry's root are of the model's outputs."""
     values = [assembled(r, results) for r in found.results] if found.results else list(results)
     names = [o.name for o in case.model.proto.graph.output]
     return flat_outputs(dict(zip(names, values, strict=True)))

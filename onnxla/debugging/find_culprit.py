@@ -11,10 +11,18 @@ from dataclasses import replace
 from onnxla.debugging.case import Case
 from onnxla.debugging.comparison import Comparison
 from onnxla.debugging.culprit import Blame, Culprit
-from onnxla.debugging.evaluated import Passes, PassFailed, arguments, evaluate, evaluate_exactly, imported
+from onnxla.debugging.evaluated import (
+    Passes,
+    PassFailed,
+    arguments,
+    evaluate,
+    evaluate_exactly,
+    imported,
+    named_results,
+)
 from onnxla.debugging.exact import is_rounding
 from onnxla.debugging.import_fault import import_culprit
-from onnxla.debugging.kernel_fault import wrong_kernel
+from onnxla.debugging.kernel_fault import WrongKernel, judge_kernels
 from onnxla.debugging.pass_fault import pass_culprit
 from onnxla.debugging.trial import Outcome, Settings, compared
 from onnxla.runtime.program import Array
@@ -41,13 +49,17 @@ def find_culprit(case: Case, outcome: Outcome, settings: Settings) -> Culprit:
     after = evaluate(found.module, found, case)
     if _wrong(after, case.expected, settings):
         return pass_culprit(case, settings)
-    kernel = wrong_kernel(found.module, arguments(found, case), settings)
-    if kernel is not None:
-        details = ("HLO is right after all passes, the compiled step is not", *([kernel.place] if kernel.place else []))
-        return Culprit(Blame.KERNEL, ", ".join(kernel.names), kernel.instruction, details, kernel.comparison)
-    between = _wrong(outcome.results, after, settings)
-    rounding = not between or explained_by_rounding(case, outcome, settings)
-    return Culprit(Blame.ROUNDING if rounding else Blame.PLAN, comparison=(between or outcome.differing)[0])
+    judged = judge_kernels(found.module, arguments(found, case), settings)
+    if judged.wrong is not None:
+        return _kernel_culprit(judged.wrong)
+    # the same kernels on the same operands: the same numbers, wherever they lie
+    again = _wrong(outcome.results, named_results(judged.results, found, case), settings)
+    return Culprit(Blame.PLAN if again else Blame.ROUNDING, comparison=(again or outcome.differing)[0])
+
+
+def _kernel_culprit(wrong: WrongKernel) -> Culprit:
+    details = ["HLO is right after all passes, the compiled step is not", *([wrong.place] if wrong.place else [])]
+    return Culprit(Blame.KERNEL, ", ".join(wrong.names), wrong.instruction, tuple(details), wrong.comparison)
 
 
 def explained_by_rounding(case: Case, outcome: Outcome, settings: Settings, *, bounded: bool = True) -> bool:

@@ -153,15 +153,18 @@ class _Search:
             found = self.outcome(part)
             if found.is_fault:
                 yield part, found
-        if candidates and not self.aside:
-            self.notes.append(
-                f"{len(candidates)} nodes differ with every value as an output; of the {tried} that were tried alone, "
-                "on onnxruntime's operands, none does: rounding adds up"
-            )
-        if outcome.is_fault and not self.is_rounding(whole, outcome):
+        if outcome.is_fault and not self.is_rounding(whole, outcome, self.expected):
             yield whole, outcome
         if layered.crash:
             yield every, layered
+        if candidates and not outcome.is_fault and not self.aside:
+            if not self.is_cheap(layered):
+                self.notes.append(
+                    f"{len(candidates)} nodes differ with every value as an output, none of the {tried} tried alone "
+                    "does; float64, which could tell whether that is rounding, takes more than the time that is left"
+                )
+            elif not self.is_rounding(every, layered, self.known.get(every.outputs)):
+                yield every, layered
 
     def suspects(self, layered: Outcome) -> list[int]:
         """The nodes that make values that differ: first those of which no operand differs, then those that err most."""
@@ -184,16 +187,20 @@ class _Search:
         kept = [node for node in part.nodes if node not in self.nodes_aside]
         return part if len(kept) == len(part.nodes) else self.graph.part(kept, self.graph.results(kept))
 
-    def is_rounding(self, whole: Part, outcome: Outcome) -> bool:
-        """Whether float64 excuses the whole model, where evaluating it takes a small part of the time."""
-        if outcome.crash or not 3 * outcome.seconds < self.budget.left:
+    def is_cheap(self, outcome: Outcome) -> bool:
+        """Whether evaluating what was tried takes a small part of the time."""
+        return 3 * outcome.seconds < self.budget.left
+
+    def is_rounding(self, part: Part, outcome: Outcome, expected: Mapping[str, Array]) -> bool:
+        """Whether float64 excuses a whole model, where that is cheap to ask."""
+        if outcome.crash or not self.is_cheap(outcome):
             return False
         self.budget.says("judging by float64")
-        case = self.case(whole, self.expected)
+        case = self.case(part, expected)
         if not explained_by_rounding(case, outcome, self.settings):
             return False
         culprit = Culprit(Blame.ROUNDING, comparison=outcome.differing[0])
-        self.aside.append(self.finding(culprit, whole, outcome, case))
+        self.aside.append(self.finding(culprit, part, outcome, case))
         return True
 
     def case(self, part: Part, expected: Mapping[str, Array] | None = None) -> Case:

@@ -43,8 +43,18 @@ class WrongKernel:
     """The loop or branch that it stands in."""
 
 
-def wrong_kernel(module: Module, arrays: Sequence[Array], settings: Settings) -> WrongKernel | None:
-    """The first instruction of an optimised module whose kernels are wrong, on these arguments of the entry."""
+@dataclass(frozen=True)
+class Judgement:
+    """What the steps of a module gave."""
+
+    wrong: WrongKernel | None
+    """The first that is wrong; what comes after it was not looked at."""
+    results: Sequence[Array] = ()
+    """The elements of the root, as the steps computed them; empty where one is wrong."""
+
+
+def judge_kernels(module: Module, arrays: Sequence[Array], settings: Settings) -> Judgement:
+    """Judge the kernels of each instruction of an optimised module, on these arguments of the entry."""
     return _Judge(module, settings).judge(arrays)
 
 
@@ -65,13 +75,13 @@ class _Judge:
                 Module(module.name, entry), target=settings.target, options=options, num_threads=settings.threads
             )
 
-    def judge(self, arrays: Sequence[Array]) -> WrongKernel | None:
-        if self.model is None:
-            return None
-        names = [tensor.name for tensor in self.model.get_inputs()]
-        given = iter(self.model.run(None, dict(zip(names, arrays, strict=True))))
-        computed = {step: _value_of(step.type, given) for step in self.steps}
+    def judge(self, arrays: Sequence[Array]) -> Judgement:
         values: dict[Instruction, Value] = dict(zip(self.entry.parameters, arrays, strict=True))
+        given: Iterator[Array] = iter(())
+        if self.model is not None:
+            names = [tensor.name for tensor in self.model.get_inputs()]
+            given = iter(self.model.run(None, dict(zip(names, arrays, strict=True))))
+        computed = {step: _value_of(step.type, given) for step in self.steps}
         for instruction in self.entry.instructions():
             if isinstance(instruction.op, Parameter):
                 continue
@@ -80,10 +90,10 @@ class _Judge:
                 values[instruction] = instruction.op.evaluate(*operands)
                 continue
             values[instruction] = computed[instruction]
-            found = self._judge_step(instruction, operands, computed[instruction])
-            if found is not None:
-                return found
-        return None
+            wrong = self._judge_step(instruction, operands, computed[instruction])
+            if wrong is not None:
+                return Judgement(wrong)
+        return Judgement(None, _arrays(values[self.entry.root]))
 
     def _judge_step(self, step: Instruction, operands: list[Value], value: Value) -> WrongKernel | None:
         with np.errstate(all="ignore"):
@@ -108,9 +118,9 @@ class _Judge:
             state = operands[0]
             for number in range(_MOST_ROUNDS):
                 for judge in judges:
-                    found = judge.judge(_arrays(state))
-                    if found is not None:
-                        return replace(found, place=f"round {number} of the loop {step.name}")
+                    wrong = judge.judge(_arrays(state)).wrong
+                    if wrong is not None:
+                        return replace(wrong, place=f"round {number} of the loop {step.name}")
                 if not step.op.condition.evaluate(state):
                     return None
                 state = step.op.body.evaluate(state)
@@ -118,8 +128,9 @@ class _Judge:
             index = np.asarray(operands[0])
             number = int(not index) if index.dtype == np.bool_ else int(index)
             number = number if 0 <= number < len(step.op.branches) else len(step.op.branches) - 1
-            found = wrong_kernel(_as_module(step.op.branches[number]), _arrays(operands[1 + number]), self.settings)
-            return None if found is None else replace(found, place=f"branch {number} of {step.name}")
+            branch = _as_module(step.op.branches[number])
+            wrong = judge_kernels(branch, _arrays(operands[1 + number]), self.settings).wrong
+            return None if wrong is None else replace(wrong, place=f"branch {number} of {step.name}")
         return None
 
     def _kernels(self, step: Instruction) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class Planted:
     detail: str = ""
 
 
-def _rule(table: RuleTable, name: str, wrong: Callable[..., Any]) -> Callable[[Patch], None]:
+def change_rule(table: RuleTable, name: str, wrong: Callable[..., Any]) -> Callable[[Patch], None]:
     """Another replacement for what a rule matches."""
 
     def plant(patch: Patch) -> None:
@@ -152,13 +152,17 @@ def _import_rule(name: str, wrong: Callable[..., Any]) -> Callable[[Patch], None
 
 PASSES = {
     "a rule changes a sign": Planted(
-        _rule(ARITHMETIC, "negate_twice", _sign_is_lost), "pass", "simplify", "/positive", "negate_twice"
+        change_rule(ARITHMETIC, "negate_twice", _sign_is_lost), "pass", "simplify", "/positive", "negate_twice"
     ),
     "a rule loses a permutation": Planted(
-        _rule(SHAPE, "merge_transposes", _second_transpose_is_lost), "pass", "simplify", "/swapped", "merge_transposes"
+        change_rule(SHAPE, "merge_transposes", _second_transpose_is_lost),
+        "pass",
+        "simplify",
+        "/swapped",
+        "merge_transposes",
     ),
     "a rule takes the wrong axis": Planted(
-        _rule(REDUCTION, "reduce_of_transpose", _other_axis),
+        change_rule(REDUCTION, "reduce_of_transpose", _other_axis),
         "pass",
         "simplify",
         "/column",
