@@ -16,6 +16,9 @@ from onnxla.errors import ResourceLimitError
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.types import Array, TensorType
 
+PAGE = 4096
+_LARGE = 32 * PAGE
+"""Bytes of an array that has whole pages for itself, so that images of several programs can share them in a file."""
 _CHUNK = 16 << 20
 _Fingerprint = tuple[TensorType, bytes]
 
@@ -64,16 +67,19 @@ class WeightsImage:
     def _once(self, key: object, make: Callable[[], Array]) -> tuple[int, int]:
         if key not in self._places:
             array = make()
-            self._places[key] = (self.bytes, array.nbytes)
+            unit = PAGE if array.nbytes >= _LARGE else 1
+            before, behind = -self.bytes % unit, -array.nbytes % unit or aligned(array.nbytes) - array.nbytes
+            self._places[key] = (self.bytes + before, array.nbytes)
             try:
+                self.file.write(bytes(before))
                 for chunk in _chunks(array):
                     self.file.write(chunk)
-                self.file.write(bytes(aligned(array.nbytes) - array.nbytes))
+                self.file.write(bytes(behind))
             except OSError as error:
                 raise ResourceLimitError(
                     f"no room for the weights ({error}); set TMPDIR to a folder with more space"
                 ) from error
-            self.bytes += aligned(array.nbytes)
+            self.bytes += before + array.nbytes + behind
         return self._places[key]
 
     def _same(self, literal: Literal) -> Literal:
