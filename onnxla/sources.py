@@ -20,10 +20,10 @@ from onnxla.frontends.onnx.values import (
     Value,
 )
 from onnxla.hlo.module import Computation, Instruction, Module
-from onnxla.hlo.ops.structural import Tuple
+from onnxla.hlo.ops.structural import GetTupleElement, Tuple
 from onnxla.hlo.parser import parse_module, weights_from
 from onnxla.hlo.printer import long_constants, print_module
-from onnxla.hlo.types import Array, TensorType
+from onnxla.hlo.types import Array, TensorType, TupleType
 from onnxla.runtime.program import TensorSignature, onnx_type
 from onnxla.runtime.results import (
     ChosenTextResult,
@@ -127,12 +127,12 @@ class HloSource(Source):
         """Raises HloError for parameters or results that are tuples themselves."""
         self.name = module.name
         self.nodes = len(module.entry.instructions())
+        module = Module(module.name, _with_tuple_as_root(module.entry))
         # Passes rewrite in place and the caller keeps the module, so each import parses a copy.
         self._text = print_module(module)
         self._weights = {name: literal.array for name, literal in long_constants(module).items()}
-        results = module.entry.root.operands if isinstance(module.entry.root.op, Tuple) else (module.entry.root,)
         self._inputs = _hlo_signatures(module.entry.parameters, "input")
-        self._outputs = _hlo_signatures(results, "output")
+        self._outputs = _hlo_signatures(module.entry.root.operands, "output")
 
     def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
         return ModelSignature(tuple(map(model_tensor, self._inputs)), tuple(map(model_tensor, self._outputs)))
@@ -141,9 +141,6 @@ class HloSource(Source):
         if shapes or dims:
             raise InputError("the shapes of an HLO module are in it; shapes= and dims= are for ONNX models")
         module = parse_module(self._text, weights=weights_from(self._weights))
-        entry = module.entry
-        if not isinstance(entry.root.op, Tuple):
-            module.entry = Computation(entry.name, entry.parameters, Instruction(Tuple(), [entry.root]))
         return Imported(module, self._inputs, self._outputs, {})
 
 
@@ -178,6 +175,17 @@ def with_needed_values(
 def may_compile_later(error: CompileError) -> bool:
     """Whether the arrays of a run can settle what `error` complains of: sizes, or values, of inputs."""
     return isinstance(error, UnboundDimensionsError) or bool(needed_values(error))
+
+
+def _with_tuple_as_root(entry: Computation) -> Computation:
+    """The entry with its results as a tuple, which may be what a loop or a branch gives."""
+    root = entry.root
+    if isinstance(root.op, Tuple):
+        return entry
+    results = [root]
+    if isinstance(root.type, TupleType):
+        results = [Instruction(GetTupleElement(k), [root]) for k in range(len(root.type.elements))]
+    return Computation(entry.name, entry.parameters, Instruction(Tuple(), results))
 
 
 def _hlo_signatures(instructions: Sequence[Instruction], kind: str) -> tuple[TensorSignature, ...]:

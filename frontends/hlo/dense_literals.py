@@ -32,7 +32,7 @@ def read_dense(text: str, form: TensorForm) -> Dense:
     values = _numbers(words, form.element)
     if written == () and (len(values) == 1):
         return Dense(form, values.reshape(()))
-    if written != shape:
+    if written != shape or len(values) != size:
         raise HloError(f"the values have the shape {list(written)}, not that of {form}")
     return Dense(form, values.reshape(shape))
 

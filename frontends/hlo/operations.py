@@ -288,12 +288,12 @@ class OperationReader(AttributeReader):
                     return
             elif key := self.match(_KEY):
                 attributes[key[1]] = self._keyed(made, key[1])
-            elif word := self.match(_WORD):
+            elif made.name.endswith(".compare") and (word := self.match(_WORD)):
                 words.append(word[0])
             elif self.starts_with("}") or self.starts_with("loc("):
                 break
             else:
-                self.fail(f"expected an operand or attribute of {made.name}")
+                self.fail(f"expected an operand or attribute of {made.name}, or ':' and its types")
         if words:
             attributes["words"] = words
         made.operands = tuple(operands)

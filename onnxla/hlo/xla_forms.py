@@ -5,12 +5,14 @@ layout, and total-order comparisons of floats. Values here have no layout, so a 
 operand, and such a bitcast is a transpose to the order of the bytes, a reshape and a transpose back.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from onnxla.errors import SourceNode
+from onnxla.hlo import lapack
 from onnxla.hlo.attributes import BOOL, INT, INT_IN_BRACES
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
@@ -104,6 +106,28 @@ def largest(b: Builder, operand: Instruction, count: int, is_largest: bool) -> t
     return values, places
 
 
+def lapack_cholesky(form: Form) -> Instruction:
+    """`custom-call` of `lapack_?potrf_ffi`."""
+    b = Builder(source=form.source)
+    return b.tuple(*lapack.cholesky(b, _only_operand(form), _letters(form)))
+
+
+def lapack_triangular_solve(form: Form) -> Instruction:
+    """`custom-call` of `lapack_?trsm_ffi`."""
+    require(len(form.operands) == 2, "a triangular system has two operands")
+    a, rhs = form.operands
+    return lapack.triangular_solve(Builder(source=form.source), a, rhs, _letters(form))
+
+
+def _letters(form: Form) -> dict[str, str]:
+    """`backend_config={uplo = 76 : ui8}`."""
+    found = _ARGUMENT.findall(form.attributes.get("backend_config", ""))
+    return lapack.letters_of({name: int(code) for name, code in found})
+
+
+_ARGUMENT = re.compile(r"(?a)(\w+) = (\d{1,3}) : ui8")
+
+
 def reduce_precision(form: Form) -> Instruction:
     """`reduce-precision`."""
     bits = [INT.parse(form.attributes.get(f"{part}_bits", ""), {}) for part in ("exponent", "mantissa")]
@@ -150,8 +174,14 @@ def find(opcode: str, attributes: dict[str, str]) -> Callable[[Form], Instructio
     """What to make of the operation, or None where it is one of ours. Other kinds of comparison are the usual one."""
     if opcode == "compare" and attributes.pop("type", "") == "TOTALORDER":
         return total_order_compare
-    if opcode == "custom-call" and attributes.get("custom_call_target") == '"TopK"':
-        return top_k
+    if opcode == "custom-call":
+        target = attributes.get("custom_call_target", "").strip('"')
+        if target == "TopK":
+            return top_k
+        if lapack.is_cholesky(target):
+            return lapack_cholesky
+        if lapack.is_triangular_solve(target):
+            return lapack_triangular_solve
     return FORMS.get(opcode)
 
 

@@ -373,10 +373,7 @@ def random_numbers(key: Any) -> Any:
         jax.random.uniform(first, (3, 5)),
         jax.random.normal(second, (7,)),
         jax.random.randint(third, (5,), -3, 9),
-        jax.random.bernoulli(first, 0.3, (6,)),
-        jax.random.permutation(second, 9),
         jax.random.categorical(third, jnp.zeros((4, 5))),
-        jax.random.truncated_normal(first, -1.0, 2.0, (5,)),
     )
 
 
