@@ -17,10 +17,12 @@ from onnxla.frontends.hlo.model_file import HloModel, is_hlo, is_text, read_hlo
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflow, read_tensorflow
 from onnxla.hlo.types import Array
-from onnxla.runtime.model import CompiledModel, Specialise, load_compiled
+from onnxla.padding import with_padding
+from onnxla.runtime.model import CompiledModel, load_compiled
 from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import input_tensors, result_tensors
+from onnxla.runtime.specialisations import Specialise
 from onnxla.sources import OnnxSource, Shapes, Source, may_compile_later
 from onnxla.stablehlo_source import source_of_hlo
 from onnxla.tensorflow_source import TensorFlowSource
@@ -82,6 +84,8 @@ def compile(
             for k, sizes in enumerate(choices):
                 with watch.span("", k / len(choices), (k + 1) / len(choices)):
                     program, report = compiler.program(shapes, sizes)
+                    if settings.pad_to_bucket:
+                        program = with_padding(source, program, shapes or {}, dims or {}, sizes, settings.pad_to_bucket)
                 programs.append(program)
                 reports.append(report)
         except CompileError as error:

@@ -100,6 +100,13 @@ class CompileOptions(_Settings):
         (), _names, "Names of passes to leave out, separated by commas.", "ONNXLA_DISABLED_PASSES"
     )
     stop_after: str | None = _knob(None, str, "Stop the pass pipeline after this pass.", "ONNXLA_STOP_AFTER")
+    pad_to_bucket: str = _knob(
+        "",
+        str,
+        "A symbolic dimension with several sizes, such as `batch`: smaller inputs are padded to the next of them. "
+        "Refused unless it is proven that rows along it do not depend on one another.",
+        "ONNXLA_PAD_TO_BUCKET",
+    )
     verify: bool = _knob(True, _boolean, "Verify the module after every pass that changed it.", "ONNXLA_VERIFY")
     folding_bytes: int = _knob(
         256 << 20, int, "Largest sum of the results of constant folding, in bytes.", "ONNXLA_FOLDING_BYTES"
@@ -139,7 +146,7 @@ class CompileOptions(_Settings):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NEUTRAL}
 
 
-_NEUTRAL = ("verify", "dump_to", "dump_weights", "compile_timeout", "cache_dir", "cache_bytes")
+_NEUTRAL = ("pad_to_bucket", "verify", "dump_to", "dump_weights", "compile_timeout", "cache_dir", "cache_bytes")
 """Options that leave the code as it is."""
 
 

@@ -167,4 +167,3 @@ class _Proof:
                     raise RowsMix(f"its dimension {d} does not grow with the rows")
             elif n % self.sizes.large or n // self.sizes.large * self.sizes.small != m:
                 raise RowsMix(f"its dimension {d} does not grow with the rows")
-

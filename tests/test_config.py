@@ -43,7 +43,13 @@ def test_text_that_does_not_fit_is_refused(
 
 def test_what_does_not_change_the_code_is_not_in_its_key() -> None:
     neutral = CompileOptions(
-        dump_to="x", cache_dir="y", cache_bytes=7, verify=False, dump_weights=False, compile_timeout=1
+        dump_to="x",
+        cache_dir="y",
+        cache_bytes=7,
+        verify=False,
+        dump_weights=False,
+        compile_timeout=1,
+        pad_to_bucket="b",
     )
     assert CompileOptions().code_options() == neutral.code_options()
     assert CompileOptions().code_options() != CompileOptions(fast_math=True).code_options()

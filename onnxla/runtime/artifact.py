@@ -28,6 +28,7 @@ import numpy as np
 
 from onnxla.errors import ArtifactError, OnnxlaError
 from onnxla.runtime.digest import checksum_of, digest_of
+from onnxla.runtime.padding import Padding
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
 from onnxla.runtime.results import Result, indices_of, result_json, result_of_json
 from onnxla.runtime.shared_pages import MOST_EXTENTS, PAGE, map_image, share_pages
@@ -205,6 +206,7 @@ def _program_json(program: Program, index: int, weights: Json, sections: _Sectio
             stage: sections.add_named(f"texts/{index}/{stage}", text.encode())
             for stage, text in sorted(program.texts.items())
         },
+        "padding": None if program.padding is None else program.padding.to_json(),
         "arena_bytes": program.arena_bytes,
         "intermediate_bytes": program.intermediate_bytes,
         "instruction_count": program.instruction_count,
@@ -352,6 +354,7 @@ class _Reader:
             constants=self._arrays(stored["constants"]),
             state=_tensor_signatures(stored["state"]),
             texts=_Texts(self, {stage: self.name_of(n) for stage, n in _typed(stored["texts"], dict).items()}),
+            padding=None if stored["padding"] is None else Padding.from_json(stored["padding"]),
             arena_bytes=_count(stored["arena_bytes"]),
             intermediate_bytes=_count(stored["intermediate_bytes"]),
             instruction_count=_count(stored["instruction_count"]),

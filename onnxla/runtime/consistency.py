@@ -24,6 +24,10 @@ def require_consistent(signature: ModelSignature, programs: Sequence[Program], s
         _require_fitting(program.inputs, signature.inputs, program.vocabularies)
         given = len(program.results or program.outputs)
         _require(given == len(signature.outputs), f"a program gives {given} of {len(signature.outputs)} outputs")
+        padding = program.padding
+        if padding is not None:
+            fits = not program.results and padding.fits(program.inputs, program.outputs)
+            _require(fits, f"a program is padded along {padding.name}")
         for result in program.results:
             _require_result(result, program.outputs)
         for variable in program.state:

@@ -6,9 +6,8 @@ last, within a bound.
 """
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,9 +19,11 @@ from onnxla.runtime.arrays import native_array
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.executable import Executable
-from onnxla.runtime.program import GPU_TRIPLE, Array, Program
+from onnxla.runtime.padding import into_targets, require_targets
+from onnxla.runtime.program import Array, Program
 from onnxla.runtime.results import TensorResult, assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
+from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.thread_pool import default_threads
 from onnxla.runtime.vocabulary import native_strings
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from onnxla.runtime.profiler import Memory, Profile
     from onnxla.runtime.report import CompileReport
 
-Specialise: TypeAlias = Callable[[Mapping[str, Array]], Program]
-"""Compiles the model for the shapes of the arrays, and for the values of those that decide shapes."""
 Out: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
 """Arrays that receive results: of numpy, or on a GPU."""
 
@@ -58,15 +57,12 @@ class CompiledModel:
         self._input_names = [t.name for t in signature.inputs]
         self._output_names = [t.name for t in signature.outputs]
         self._output_index = {name: k for k, name in enumerate(self._output_names)}
-        self._specialise = specialise
         self._constants = dict(constants or {})
         """Values of inputs that were fixed when compiling; a run may leave them out."""
         self.state = ModelState(state or {})
         """The variables that running changes, by name: readable, settable, and part of what is saved."""
-        self._executables = [_executable_for(p, self.state) for p in programs]
-        """Those used last come first. The list is replaced, never changed, so readers need no lock."""
-        self._bound = max(RuntimeSettings.from_environment().specialisations, len(programs))
-        self._compiling = threading.Lock()
+        bound = RuntimeSettings.from_environment().specialisations
+        self._specialisations = Specialisations(programs, self.state, specialise, bound)
         self._about = dict(about or {})
         self.reports = tuple(reports)
         """What compiling did, for each program in the order of their making; empty for a model that was loaded."""
@@ -130,7 +126,8 @@ class CompiledModel:
         """
         from onnxla.runtime.profiler import MOST_SPANS, new_profile, profile_of, span_count
 
-        executable, values = self._prepare(self._by_position(feeds))
+        choice, values = self._prepare(self._by_position(feeds))
+        executable = choice.executable
         native = native_strings(executable.program, values)
         steps = executable.program.steps
         records = 0
@@ -160,7 +157,7 @@ class CompiledModel:
     @property
     def programs(self) -> tuple[Program, ...]:
         """The specialisations, those used last first."""
-        return tuple(e.program for e in self._executables)
+        return self._specialisations.programs
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -191,7 +188,7 @@ class CompiledModel:
 
     def release_memory(self) -> None:
         """Give the arenas of runs that have ended back to the system."""
-        for executable in self._executables:
+        for executable in self._specialisations.executables:
             executable.release_memory()
 
     def save(self, path: str | os.PathLike[str]) -> int:
@@ -200,20 +197,38 @@ class CompiledModel:
         Returns its size in bytes. Raises ArtifactError.
         """
         self._latest()
-        ordered = sorted(self.programs, key=_shape_key)
+        ordered = sorted(self.programs, key=shape_key)
         return write_artifact(path, Artifact(self._signature, tuple(ordered), self._about, dict(self.state)))
 
     def link(self) -> None:
         """Bring the code into this process now, not at the first run. Raises ArtifactError where it cannot run."""
-        for executable in self._executables:
+        for executable in self._specialisations.executables:
             executable.link()
+
+    def warm_up(
+        self,
+        feeds: Mapping[str, Any] | None = None,
+        *,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        dims: Mapping[str, int | Sequence[int]] | None = None,
+    ) -> int:
+        """Have ready what the first runs would wait for: code for these sizes, its weights, threads and memory.
+
+        `shapes` gives shapes of inputs, `dims` sizes of symbolic dimensions, a list for each of several; without them
+        everything that is compiled is warmed. Inputs that `feeds` does not have are zeros. Returns how many runs it
+        took; they leave the state as it was. Raises InputError for sizes that are missing or do not fit, and for
+        inputs whose values the code depends on where `feeds` lacks them.
+        """
+        from onnxla.runtime.warming import warm_up
+
+        return warm_up(self._specialisations, self._signature, self.num_threads, feeds or {}, shapes or {}, dims or {})
 
     # Inside
 
     def _latest(self) -> Program:
-        if not self._executables:
+        if not self._specialisations.executables:
             raise ArtifactError("nothing is compiled yet: run the model once, or give shapes when compiling")
-        return self._executables[0].program
+        return self._specialisations.executables[0].program
 
     def _by_position(self, feeds: Mapping[str, Any]) -> list[Any]:
         names = self._input_names
@@ -270,17 +285,13 @@ class CompiledModel:
         return [out.get(name) for name in self._output_names]
 
     def _run(self, values: list[Any], out: list[Any] | None) -> list[Any]:
-        executables = self._executables
-        if executables:
-            only = len(executables) == 1 and self._specialise is None
-            if (only and len(executables[0].program.inputs) == len(values)) or executables[0].fits(values):
-                return self._results(executables[0], values, out)
-            for executable in executables[1:]:
-                if executable.fits(values):
-                    self._put_first(executable)
-                    return self._results(executable, values, out)
-        executable, chosen = self._prepare(values)
-        return self._results(executable, chosen, out)
+        executable = self._specialisations.quickly(values)
+        if executable is not None:
+            return self._results(executable, values, out)
+        choice, chosen = self._prepare(values)
+        if choice.rows is not None:
+            return self._cut_results(choice, chosen, out)
+        return self._results(choice.executable, chosen, out)
 
     def _results(self, executable: Executable, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
         """The model's outputs; `out` has an entry for each."""
@@ -293,6 +304,16 @@ class CompiledModel:
         tensors = executable.run(values, self.num_threads, targets)
         return [assembled(result, tensors) for result in program.results]
 
+    def _cut_results(self, choice: Choice, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
+        """The outputs of a program whose inputs were padded, with the rows that were asked for alone."""
+        program, rows = choice.executable.program, choice.rows
+        assert program.padding is not None and rows is not None
+        if out is not None:
+            shapes = program.padding.cut_shapes([o.shape for o in program.outputs], rows)
+            require_targets(out, program.outputs, shapes)
+        results = program.padding.cut(self._results(choice.executable, values, None), rows)
+        return results if out is None else into_targets(results, out)
+
     def _native_out(self, program: Program, out: Sequence[Any]) -> list[Any]:
         """`out` as one entry for each tensor of the native code. Raises InputError for what is not a tensor."""
         targets: list[Any] = [None] * len(program.outputs)
@@ -303,11 +324,14 @@ class CompiledModel:
                 raise InputError(f"{name}: out= takes tensors of numbers, and this output is none")
         return targets
 
-    def _prepare(self, values: Sequence[Any]) -> tuple[Executable, list[Array]]:
-        """The executable for the shapes (and values) of the inputs, and the arrays that it takes."""
+    def _prepare(self, values: Sequence[Any]) -> tuple[Choice, list[Array]]:
+        """The executable for the shapes (and values) of the inputs, and the arrays that it takes, padded for it."""
         arrays = self._arrays(values)
-        executable = self._find(arrays) or self._compile(arrays)
-        return executable, [arrays[t.name] for t in executable.program.inputs]
+        choice = self._specialisations.choose(arrays)
+        program = choice.executable.program
+        if choice.rows is not None and program.padding is not None:
+            arrays = {name: program.padding.padded(name, array) for name, array in arrays.items()}
+        return choice, [arrays[t.name] for t in program.inputs]
 
     def _arrays(self, values: Sequence[Any]) -> dict[str, Array]:
         """The inputs as arrays of the declared dtypes that fit the declared shapes. Raises InputError."""
@@ -325,33 +349,6 @@ class CompiledModel:
         if problems:
             raise InputError("\n".join(problems))
         return arrays
-
-    def _find(self, arrays: Mapping[str, Array]) -> Executable | None:
-        executables = self._executables
-        for position, executable in enumerate(executables):
-            if _fits(executable.program, arrays):
-                if position:
-                    self._put_first(executable)
-                return executable
-        return None
-
-    def _put_first(self, executable: Executable) -> None:
-        self._executables = [executable, *(e for e in self._executables if e is not executable)][: self._bound]
-
-    def _compile(self, arrays: Mapping[str, Array]) -> Executable:
-        if self._specialise is None:
-            raise InputError(self._no_such_specialisation(arrays))
-        with self._compiling:
-            found = self._find(arrays)
-            if found is None:
-                found = _executable_for(self._specialise(arrays), self.state)
-                self._put_first(found)
-            return found
-
-    def _no_such_specialisation(self, arrays: Mapping[str, Array]) -> str:
-        given = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
-        known = [_describe(program) for program in sorted(self.programs, key=_shape_key)]
-        return "\n".join([f"no code for {given}", *(f"  there is code for {text}" for text in known)])
 
 
 def load_compiled(
@@ -380,38 +377,3 @@ def load_compiled(
     )
     model.link()
     return model
-
-
-def _executable_for(program: Program, state: ModelState) -> Executable:
-    if program.triple == GPU_TRIPLE:
-        from onnxla.runtime.device_executable import DeviceExecutable
-
-        return DeviceExecutable(program, state=state)
-    return Executable(program, state)
-
-
-def _fits(program: Program, arrays: Mapping[str, Array]) -> bool:
-    """Whether the program was made for the shapes of these inputs, and for these values where they count."""
-    return all(arrays[t.name].shape == t.shape for t in program.inputs) and all(
-        _same(arrays[name], value) for name, value in program.constants.items() if name in arrays
-    )
-
-
-def _same(a: Array, b: Array) -> bool:
-    """Equal bit for bit, so that NaN equals itself and 0.0 is not -0.0. Strings compare by value."""
-    if a.shape != b.shape:
-        return False
-    if b.dtype.kind in "OSU":
-        return bool(np.array_equal(a.astype(str), b.astype(str)))
-    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def _describe(program: Program) -> str:
-    parts = [f"{t.name} {list(t.shape)}" for t in program.inputs]
-    parts += [f"{name} = {np.array2string(value, threshold=8)}" for name, value in program.constants.items()]
-    return ", ".join(parts) or "no inputs"
-
-
-def _shape_key(program: Program) -> tuple[Any, ...]:
-    values = tuple((name, value.shape, value.tobytes()) for name, value in sorted(program.constants.items()))
-    return (tuple(t.shape for t in program.inputs), values)

@@ -6,10 +6,18 @@ their number: the rows that are kept are bit for bit those that the program give
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from onnxla.runtime.program import Array
+from onnxla.errors import ArtifactError, InputError
+
+if TYPE_CHECKING:
+    from onnxla.runtime.program import TensorSignature
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,42 @@ class Padding:
     """The dimension of the rows, for the inputs that have them."""
     outputs: tuple[OutputRows | None, ...]
     """Of each output; None for one that all rows share."""
+
+    def to_json(self) -> Any:
+        """As an artifact stores it."""
+        places = [None if o is None else [o.dimension, o.outer, o.inner] for o in self.outputs]
+        return {**{n: getattr(self, n) for n in ("name", "rows", "least")}, "inputs": self.inputs, "outputs": places}
+
+    @staticmethod
+    def from_json(stored: Any) -> "Padding":
+        """What `to_json` gave. Raises ArtifactError for anything else."""
+        numbers = [stored["rows"], stored["least"], *stored["inputs"].values()]
+        numbers += [n for place in stored["outputs"] if place is not None for n in place]
+        if not all(type(n) is int and 0 <= n < _LARGEST for n in numbers) or type(stored["name"]) is not str:
+            raise ArtifactError("the manifest is malformed: padding that is no padding")
+        outputs = tuple(None if place is None else OutputRows(*place) for place in stored["outputs"])
+        return Padding(stored["name"], stored["rows"], stored["least"], dict(stored["inputs"]), outputs)
+
+    def fits(self, inputs: "Sequence[TensorSignature]", outputs: "Sequence[TensorSignature]") -> bool:
+        """Whether a program of this interface can be padded so."""
+        shapes = {t.name: t.shape for t in inputs}
+        return (
+            1 <= self.least <= self.rows
+            and bool(self.inputs)
+            and len(self.outputs) == len(outputs)
+            and all(
+                name in shapes and d < len(shapes[name]) and shapes[name][d] == self.rows
+                for name, d in self.inputs.items()
+            )
+            and all(
+                place is None
+                or (
+                    place.dimension < len(output.shape)
+                    and output.shape[place.dimension] == place.outer * self.rows * place.inner
+                )
+                for place, output in zip(self.outputs, outputs, strict=True)
+            )
+        )
 
     def rows_in(self, shapes: Mapping[str, tuple[int, ...]], made_for: Mapping[str, tuple[int, ...]]) -> int | None:
         """The rows of inputs of these shapes; None where they do not fit the program's shapes, padded or not."""
@@ -62,12 +106,49 @@ class Padding:
         more[dimension] = (0, self.rows - array.shape[dimension])
         return np.pad(array, more, mode="edge")
 
+    def cut_shapes(self, shapes: Sequence[tuple[int, ...]], rows: int) -> list[tuple[int, ...]]:
+        """The shapes of the outputs, whose own are `shapes`, for the first `rows` rows."""
+        cut = []
+        for shape, place in zip(shapes, self.outputs, strict=True):
+            if place is not None:
+                size = place.outer * rows * place.inner
+                shape = (*shape[: place.dimension], size, *shape[place.dimension + 1 :])
+            cut.append(shape)
+        return cut
+
     def cut(self, results: Sequence[Array], rows: int) -> list[Array]:
         """The results of the first `rows` rows, each an array of its own."""
         return [
             result if place is None else _cut(result, place, self.rows, rows)
             for result, place in zip(results, self.outputs, strict=True)
         ]
+
+
+def require_targets(
+    out: Sequence[Any], outputs: "Sequence[TensorSignature]", shapes: Sequence[tuple[int, ...]]
+) -> None:
+    """Raise InputError unless the arrays in `out` can receive results of these shapes."""
+    problems = []
+    for given, output, shape in zip(out, outputs, shapes, strict=True):
+        if given is None:
+            continue
+        if not isinstance(given, np.ndarray):
+            problems.append(f"{output.name}: out must be an array, not {type(given).__name__}")
+        elif given.dtype != output.dtype or given.shape != shape or not given.flags.writeable:
+            wanted = f"a writeable {output.dtype} array of shape {list(shape)}"
+            problems.append(f"{output.name}: out is {given.dtype} {list(given.shape)}, the model gives {wanted}")
+    if problems:
+        raise InputError("\n".join(problems))
+
+
+def into_targets(results: Sequence[Array], out: Sequence[Any]) -> list[Array]:
+    """The results, written into the arrays of `out` where there are any."""
+    written = []
+    for result, given in zip(results, out, strict=True):
+        if given is not None:
+            given[...] = result
+        written.append(result if given is None else given)
+    return written
 
 
 def _cut(result: Array, place: OutputRows, large: int, rows: int) -> Array:

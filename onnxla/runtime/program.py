@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from onnxla.errors import ArtifactError
+from onnxla.runtime.padding import Padding
 from onnxla.runtime.results import Result
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -163,6 +164,8 @@ class Program:
     """Inputs of strings: native code takes their places in this list, or its length for those that are not there."""
     constants: Mapping[str, Array] = field(default_factory=dict)
     """Values of inputs of the model that this program was made for; they are no inputs of it."""
+    padding: Padding | None = None
+    """How it takes fewer rows than it was made for; None where it does not."""
     intermediate_bytes: int = 0
     """Sum of the sizes of all intermediate values, for comparison with the arena."""
     instruction_count: int = 0

@@ -112,7 +112,7 @@ def test_a_model_with_open_shapes_takes_them_once_it_is_compiled_for_the_shape()
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     device = SimulatedDevice()
     compiled = onnxla.compile(model, target="gpu", dims={"batch": [3, 5]}, options={"cache_dir": None})
-    compiled._executables = [DeviceExecutable(p, device) for p in compiled.programs]
+    compiled._specialisations.executables = [DeviceExecutable(p, device) for p in compiled.programs]
     for batch in (3, 5):
         x = np.random.default_rng(batch).standard_normal((batch, 20)).astype("f4")
         y = OnDevice(device, np.zeros((batch, 7), "f4"))
