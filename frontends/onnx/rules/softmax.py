@@ -25,11 +25,15 @@ def softmax(node: NodeView, b: Builder) -> Instruction:
 def log_softmax(node: NodeView, b: Builder) -> Instruction:
     """x - max - log(sum(exp(x - max)))"""
     given = node.input(0)
-    x, dimensions = widen(b, given), _softmax_dimensions(node, given)
+    result = log_softmax_over(b, widen(b, given), _softmax_dimensions(node, given))
+    return b.convert(result, given.tensor_type.element)
+
+
+def log_softmax_over(b: Builder, x: Instruction, dimensions: Sequence[int]) -> Instruction:
+    """The logarithm of `softmax_over`, without its quotient."""
     shifted = _minus_largest(b, x, dimensions)
     total = b.reduce_by("add", b.exponential(shifted), dimensions)
-    result = b.subtract(shifted, spread_over(b, b.unary("log", total), x, dimensions))
-    return b.convert(result, given.tensor_type.element)
+    return b.subtract(shifted, spread_over(b, b.unary("log", total), x, dimensions))
 
 
 def softmax_over(b: Builder, x: Instruction, dimensions: Sequence[int]) -> Instruction:
