@@ -14,6 +14,7 @@ from onnxla.cli.compile_command import report_lines
 from onnxla.cli.models import Request, is_artifact, request, require_programs
 from onnxla.cli.output import print_json, safe, say, signature_line, size, table
 from onnxla.cli.page_file import write_page
+from onnxla.cli.roofline_table import show_roofline
 from onnxla.errors import InputError
 
 
@@ -37,6 +38,12 @@ Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Write everything as one page: graph, code of kernels, memory."),
 ]
+Roofline = Annotated[
+    bool, typer.Option("--roofline", help="Print the least time of each step: with --target gpu, on a GPU (--gpu).")
+]
+GpuName = Annotated[
+    str | None, typer.Option("--gpu", metavar="NAME", help="A100, H100, H200, L4 or RTX 4090, for --roofline.")
+]
 After = Annotated[
     str | None,
     typer.Option("--after", help="Print the HLO after `import`, after `passes`, or after one pass by its name."),
@@ -48,6 +55,8 @@ def inspect(
     show: Show = Part.SUMMARY,
     after: After = None,
     html: Html = None,
+    roofline: Roofline = False,
+    gpu: GpuName = None,
     target: arguments.Target = "cpu",
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
@@ -60,6 +69,11 @@ def inspect(
 ) -> None:
     """Show signature, HLO at any stage, kernels and memory plan of a model or an artifact."""
     wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
+    if roofline:
+        show_roofline(wanted, gpu, as_json)
+        return
+    if gpu is not None:
+        raise InputError("--gpu goes with --roofline")
     if after is not None:
         text = hlo_after(after, wanted)
         print_json({"after": after, "hlo": text}) if as_json else print(safe(text), end="")

@@ -157,9 +157,13 @@ def called_by(instructions: Iterable[Instruction]) -> list[Computation]:
 
 
 def sources_of(instruction: Instruction) -> list[SourceNode]:
-    """The nodes of the user's model that an instruction comes from, its own first, then those of what it calls."""
+    """The nodes of the user's model that an instruction comes from, its own first, then those of what it calls.
+
+    Numbers that are spread out stand wherever equal ones were merged, and tell nothing.
+    """
     found = {instruction.source: None}
     for computation in called_by([instruction]):
         for inner in computation.instructions():
-            found |= dict.fromkeys(sources_of(inner))
+            if inner.op.opcode not in ("parameter", "constant", "broadcast", "iota"):
+                found |= dict.fromkeys(sources_of(inner))
     return [source for source in found if source is not None]

@@ -1,6 +1,6 @@
 """The data of the page as one JSON document, and the long texts apart, which the page reads when they are asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,6 @@ def document_of(
     """Everything that the page of a program shows."""
     group = graph_of(inside.module, [t.name for t in program.inputs + program.state], _output_names(program))
     boxes = list(all_boxes(group))
-    box_of_step = _boxes_of_steps(inside, boxes)
     symbols = sorted({s.kernel for s in program.steps if s.kernel}, key=_position)
     texts: dict[str, Any] = {
         "module": print_module(inside.module),
@@ -56,7 +55,7 @@ def document_of(
         "boxes": [_box(box) for box in boxes],
         "closed": _picture(arrange(group, open_fusions=False)),
         "open": _picture(arrange(group, open_fusions=True)),
-        "steps": _steps(inside, program, box_of_step, symbols, profile, limits),
+        "steps": _steps(inside, program, boxes, symbols, profile, limits),
         "kernels": [
             [symbol, [[k, v] for k, v in inside.code[symbol].resources.items()] if symbol in inside.code else []]
             for symbol in symbols
@@ -76,16 +75,6 @@ def _position(symbol: str) -> tuple[int, str]:
     """Symbols are numbered in the order of first use: `onnxla_12_dot`."""
     number = symbol.split("_")[1] if symbol.count("_") else ""
     return (int(number) if number.isdigit() else 0, symbol)
-
-
-def _boxes_of_steps(inside: Inside, boxes: Sequence[Box]) -> dict[str, int]:
-    """The box of each step, by the step's name. Copies belong to nobody."""
-    numbers = {box.instruction: box.number for box in boxes if box.instruction is not None and not box.inner}
-    found = {}
-    for name, instruction in inside.plan.instructions.items():
-        if instruction in numbers:
-            found[name] = numbers[instruction]
-    return found
 
 
 def _box(box: Box) -> dict[str, Any]:
@@ -133,14 +122,19 @@ def _hlo(instruction: Instruction) -> str:
 def _steps(
     inside: Inside,
     program: Program,
-    box_of_step: Mapping[str, int],
+    boxes: Sequence[Box],
     symbols: Sequence[str],
     profile: Profile | None,
     limits: Limits | None,
 ) -> list[dict[str, Any]]:
+    """The steps of the program; their boxes and buffers as far as the plan has the same steps."""
     kernels = {symbol: k for k, symbol in enumerate(symbols)}
+    numbers = {box.instruction: box.number for box in boxes if box.instruction is not None and not box.inner}
     rows = [None] * len(program.steps) if profile is None else profile.rows
     planned = list(walk_steps(inside.plan.steps))
+    same = [inside.symbols[p.kernel] if isinstance(p, Launch) else "" for p in planned] == [
+        s.kernel for s in program.steps
+    ]
     found = []
     for k, (step, row) in enumerate(zip(program.steps, rows, strict=True)):
         entry: dict[str, Any] = {
@@ -153,9 +147,11 @@ def _steps(
             "depth": step.depth,
             "tasks": step.tasks,
             "kernel": kernels.get(step.kernel, -1),
-            "box": box_of_step.get(step.name.removesuffix(":copy"), -1),
+            "box": -1,
         }
-        if k < len(planned) and planned[k].name == step.name:
+        if same:
+            instruction = inside.plan.instructions.get(planned[k].name.removesuffix(":copy"))
+            entry["box"] = -1 if instruction is None else numbers.get(instruction, -1)
             entry["buffers"] = [_buffer(slot, access) for slot, access in _accesses(planned[k])]
         if row is not None:
             entry |= {"seconds": row.seconds, "rounds": row.rounds}

@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from onnxla.errors import SourceNode
 from onnxla.hlo.module import Computation, Instruction, Module, sources_of
 from onnxla.hlo.ops.control_flow import Conditional, Fusion, While
 from onnxla.hlo.ops.elementwise import BitcastConvert
 from onnxla.hlo.ops.shape import Broadcast, Reshape
-from onnxla.hlo.ops.structural import Constant, GetTupleElement, Parameter, Tuple
+from onnxla.hlo.ops.structural import Constant, GetTupleElement, Iota, Parameter, Tuple
 from onnxla.hlo.types import Type
 
 _LAYOUT = re.compile(r"(?<=\])\{[\d,]*\}")
@@ -61,7 +62,9 @@ class Box:
 
 def graph_of(module: Module, inputs: Sequence[str], outputs: Sequence[str]) -> Group:
     """The whole module; inputs and outputs under the names that the user knows them by, in order."""
-    return _Reader(inputs).module(module, outputs)
+    group = _Reader(inputs).module(module, outputs)
+    _tell_apart(group)
+    return group
 
 
 def all_boxes(group: Group) -> Iterator[Box]:
@@ -91,12 +94,42 @@ def type_text(type: Type) -> str:
 
 def title_of(instruction: Instruction) -> str:
     """The operators of the model that it computes, in order; its operation where it comes from none."""
-    fused = instruction.op.calls.instructions() if isinstance(instruction.op, Fusion) else []
-    nodes = [s for inner in fused for s in sources_of(inner)] + sources_of(instruction)
-    kinds = list(dict.fromkeys(node.op_type for node in dict.fromkeys(nodes) if node.op_type))
+    nodes = _nodes(instruction)
+    kinds = list(dict.fromkeys(node.op_type for node in nodes if node.op_type))
     if not kinds:
         return instruction.op.opcode
     return " · ".join(kinds[:4]) + (f" +{len(kinds) - 4}" if len(kinds) > 4 else "")
+
+
+def _nodes(instruction: Instruction) -> list[SourceNode]:
+    """The nodes of a fusion in the order of its work, or of another instruction."""
+    fused = instruction.op.calls.instructions() if isinstance(instruction.op, Fusion) else []
+    working = [i for i in fused if not isinstance(i.op, Parameter | Constant | Broadcast | Iota)]
+    own = [] if instruction.source is None else [instruction.source]
+    return list(dict.fromkeys([s for inner in working for s in sources_of(inner)] + own))
+
+
+def _hero(instruction: Instruction) -> str:
+    """The operation that counts in an instruction."""
+    opcodes = list(_opcodes(instruction))
+    for group in (_CONTROL, _CONTRACTIONS, _REDUCTIONS):
+        if found := [opcode for opcode in opcodes if opcode in group]:
+            return found[0]
+    working = [opcode for opcode in opcodes if opcode not in _MOVEMENTS] or [o for o in opcodes if o != "tuple"]
+    return working[-1] if working else instruction.op.opcode
+
+
+def _tell_apart(group: Group) -> None:
+    """Boxes that come from one node alone, and are not alone in that, say what they do of it: `LSTM: dot`."""
+    alike: dict[SourceNode, list[Box]] = {}
+    for box in all_boxes(group):
+        if box.instruction is not None and not box.inner and len(nodes := _nodes(box.instruction)) == 1:
+            alike.setdefault(nodes[0], []).append(box)
+    for boxes in alike.values():
+        if len(boxes) > 1:
+            for box in boxes:
+                if box.instruction is not None:
+                    box.title = f"{box.title}: {_hero(box.instruction)}"
 
 
 def _opcodes(instruction: Instruction) -> Iterator[str]:

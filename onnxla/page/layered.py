@@ -164,14 +164,15 @@ class _Graph:
         corners = tuple(
             (centre[k] - left - self.sizes[k][0] / 2, middle[k] - self.sizes[k][1] / 2) for k in range(self.boxes)
         )
-        lines = {
-            (a, b): (
-                (centre[a] - left, middle[a] + self.sizes[a][1] / 2),
-                *((centre[k] - left, middle[k]) for k in route[1:-1]),
-                (centre[b] - left, middle[b] - self.sizes[b][1] / 2),
-            )
-            for (a, b), route in self.routes.items()
-        }
+        lines = {}
+        for (a, b), route in self.routes.items():
+            points = [(centre[a] - left, middle[a] + self.sizes[a][1] / 2)]
+            for k in route[:-1]:  # straight down beside what is taller in the layer, then over to the next
+                x, n = centre[k] - left, self.layer[k]
+                points += [(x, tops[n])] * (k != a) + [(x, tops[n] + heights[n])]
+            x = centre[b] - left
+            points += [(x, tops[self.layer[b]]), (x, middle[b] - self.sizes[b][1] / 2)]
+            lines[a, b] = tuple(dict.fromkeys(points))
         width = max(c + s[0] / 2 for c, s in zip(centre, self.sizes, strict=True)) - left
         return Drawing(corners, lines, (width, y - gap[1]))
 

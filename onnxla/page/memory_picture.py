@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from onnxla.codegen.plan import Buffer, Plan, Space, Steps, nested, slots_of
+from onnxla.codegen.plan import Buffer, Plan, Space, Steps, WhileLoop, nested, slots_of
 
 
 def memory_document(plan: Plan) -> dict[str, Any]:
@@ -21,20 +21,25 @@ def memory_document(plan: Plan) -> dict[str, Any]:
 def _walk(steps: Steps, number: int, spans: dict[Buffer, tuple[int, int]]) -> int:
     """Note the steps between which each buffer is used; returns the number of the next step.
 
-    What a loop uses and somebody outside uses too is in use through all of its rounds.
+    What a loop or branch uses and somebody before it too, and what a loop carries, is in use until it ends.
     """
     for step in steps:
         begin = number
+        carried = {state.buffer for state in step.states} if isinstance(step, WhileLoop) else set()
         inner: dict[Buffer, tuple[int, int]] = {}
-        for slot in slots_of(step):
-            _note(inner, slot.buffer, begin, begin)
         number += 1
-        outside = set(spans)
-        for part in nested(step):
+        for k, part in enumerate(nested(step)):
             number = _walk(part, number, inner)
+            if isinstance(step, WhileLoop) and k == 0:
+                _note(inner, step.predicate.buffer, number - 1, number - 1)
+        if not isinstance(step, WhileLoop):
+            for slot in slots_of(step):
+                _note(inner, slot.buffer, begin, begin)
         for buffer, (first, last) in inner.items():
-            whole = nested(step) and (buffer in outside or first == begin)
+            whole = bool(nested(step)) and (buffer in spans or buffer in carried)
             _note(spans, buffer, begin if whole else first, number - 1 if whole else last)
+        for buffer in carried:
+            _note(spans, buffer, begin, number - 1)
     return number
 
 

@@ -41,9 +41,9 @@ def measure_limits(threads: int, target: Target | None = None) -> Limits:
         *[_nothing(_TASKS)] * _STARTS,
     ]
     steps = _best(_run(kernels, max(size for _, size, _ in copies), target, threads))
-    memories = [
-        Memory(name, size, 2e-9 * size * rounds / steps[1 + k]) for k, (name, size, rounds) in enumerate(copies)
-    ]
+    speeds = [2e-9 * size * rounds / steps[1 + k] for k, (_, size, rounds) in enumerate(copies)]
+    # what fits into a small memory is as fast as what does not, whatever else the machine was doing
+    memories = [Memory(name, size, max(speeds[k:])) for k, (name, size, _) in enumerate(copies)]
     # what lies between two sizes that were measured moves as fast as in the larger of them
     bounds: list[int | None] = [threads * target.l2_bytes, max(target.l3_bytes // 2, threads * target.l2_bytes), None]
     one, shared = (float(np.median(part)) for part in (steps[-2 * _STARTS : -_STARTS], steps[-_STARTS:]))

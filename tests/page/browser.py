@@ -5,6 +5,7 @@ refused by its Content-Security-Policy is collected.
 """
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -33,14 +34,28 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         asked, self._ask = os.pipe()
         self._hear, answered = os.pipe()
+
+        def give_pipes() -> None:
+            """The browser reads from 3 and writes to 4."""
+            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (asked, answered)]
+            for place, end in enumerate(ends, start=3):
+                os.dup2(end, place)
+
         width, height = size
-        command = (
-            f"exec {program} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
-            f"--user-data-dir={self._profile.name} --window-size={width},{height} --remote-debugging-pipe "
-            f"about:blank 3<&{asked} 4>&{answered}"
-        )
+        switches = ("no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-first-run", "remote-debugging-pipe")
         self._process = subprocess.Popen(
-            ["sh", "-c", command], pass_fds=(asked, answered), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [
+                program,
+                "--headless",
+                *(f"--{switch}" for switch in switches),
+                f"--user-data-dir={self._profile.name}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
+            pass_fds=(3, 4),
+            preexec_fn=give_pipes,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(asked)
         os.close(answered)

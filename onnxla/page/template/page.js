@@ -134,7 +134,7 @@
     const most = key === "order" ? 0 : Math.max(...shown.map(value), 0);
     rows.clear();
     find("steps").replaceChildren(...shown.map((step) => {
-      const title = step.box >= 0 ? boxes[step.box].t : step.op;
+      const title = titleOf(step);
       const caption = key === "order" ? (timed ? seconds(step.seconds) : "") : word(step);
       const row = make("button", { type: "button", onclick: () => chooseStep(step.number, true) },
         make("span", { class: "number" }, String(step.number)),
@@ -152,6 +152,11 @@
     }));
     find("list-title").textContent = shown.length === data.steps.length ? shown.length + " steps" : shown.length + " of " + data.steps.length + " steps";
     paintRows();
+  }
+
+  function titleOf(step) {
+    if (step.box < 0) return step.op;
+    return step.op === "copy" ? "copy for " + boxes[step.box].t : boxes[step.box].t;
   }
 
   function nodeName(step) {  // of the node that the step ends with
@@ -202,7 +207,7 @@
       if (box.inner) {
         shape.append(draw("text", { x: 9, y: 17 }, clipped(box.t, w, 6.6)));
       } else {
-        shape.append(draw("text", { x: 10, y: 18 }, clipped(box.t, w, 7.1)),
+        shape.append(draw("text", { x: 10, y: 18 }, clipped(box.t, w, 7.4)),
           draw("text", { class: "type", x: 10, y: 34 }, clipped(box.s, w, 6.3)));
       }
       shapes.set(number, shape);
@@ -407,6 +412,7 @@
     detail.scrollTop = 0;
     if (!box && !step) return detail.replaceChildren(...overview());
     const parts = [make("h2", {}, box ? box.t : step.op), make("p", { class: "dim mono" }, box ? box.s : step.name)];
+    if (box && box.name) parts.push(make("p", { class: "dim mono" }, "%" + box.name));
     if (box && box.steps.length > 1)
       parts.push(...section("steps", ...box.steps.map((s) => [
         make("button", { type: "button", onclick: () => chooseStep(s.number, false), "aria-pressed": String(s === step) },
@@ -490,7 +496,7 @@
       make("ul", { class: "links" }, ...data.facts.map(([k, v]) => make("li", {}, make("span", { class: "word" }, k), v))));
     const heavy = [...data.steps].filter((s) => s.kernel >= 0).sort((a, b) => weight(b) - weight(a)).slice(0, 10);
     parts.push(...section(timed ? "slowest" : "heaviest", ...heavy.map((s) => [
-      make("button", { type: "button", onclick: () => chooseStep(s.number, true) }, s.box >= 0 ? boxes[s.box].t : s.name),
+      make("button", { type: "button", onclick: () => chooseStep(s.number, true) }, titleOf(s)),
       make("span", { class: "dim" }, timed ? seconds(s.seconds) + "  " + percent(s.seconds / data.seconds) : s.flops ? big(s.flops) + "FLOP" : bytes(s.bytes))])));
     parts.push(make("p", { class: "dim" }, "Choose a box or a step for its code. / searches, f shows the whole graph, ctrl and the wheel zoom, arrow keys go from step to step."));
     return parts;
@@ -572,8 +578,6 @@
     for (let k = 0; k <= 4; k++)
       svg.append(draw("line", { class: "grid", x1: left, x2: left + width, y1: y(arena * k / 4), y2: y(arena * k / 4) }),
         draw("text", { x: left - 8, y: y(arena * k / 4) + 4, "text-anchor": "end" }, bytes(Math.round(arena * k / 4))));
-    const line = used.map((n, k) => "L" + x(k) + " " + y(n) + "L" + x(k + 1) + " " + y(n)).join("");
-    svg.append(draw("path", { class: "used", d: "M" + left + " " + y(0) + line + "L" + x(steps) + " " + y(0) + "z" }));
     const owner = new Map();
     for (const step of data.steps) for (const [access, value] of step.buffers || []) if (access !== "reads" && !owner.has(value)) owner.set(value, step);
     memoryRects = buffers.map(([name, first, last, place, size]) => {
@@ -585,6 +589,8 @@
       svg.append(rect);
       return { rect, step };
     });
+    const line = used.map((n, k) => "L" + x(k) + " " + y(n) + "L" + x(k + 1) + " " + y(n)).join("");
+    svg.append(draw("path", { class: "used", d: "M" + left + " " + y(0) + line + "L" + x(steps) + " " + y(0) }));
     memoryNow = draw("line", { class: "now", y1: top - 6, y2: top + height, x1: -9, x2: -9 });
     svg.append(memoryNow);
     for (let k = 0; k <= 10; k++) {
@@ -594,7 +600,7 @@
     svg.append(draw("text", { x: left + width / 2, y: top + height + 38, "text-anchor": "middle" }, "step"));
     find("memory").replaceChildren(make("div", { class: "chart memory" },
       make("h2", {}, "The arena over time"),
-      make("p", { class: "dim" }, bytes(arena) + " hold " + bytes(all) + " of intermediate values; " + buffers.length + " buffers. Each lies where its box is, from its first step to its last; the shade behind is what is in use."),
+      make("p", { class: "dim" }, bytes(arena) + " hold " + bytes(all) + " of intermediate values; " + buffers.length + " buffers. Each lies where its box is, from its first step to its last. The dashed line is the sum of what is in use."),
       buffers.length ? svg : make("p", {}, "This program needs no memory of its own.")));
     paintMemory();
   }
@@ -632,7 +638,7 @@
       }
       const ratio = timed && step.floor ? (step.seconds / (step.floor * step.rounds)).toFixed(1) + " × floor" : step.bound || "";
       const go = () => chooseStep(step.number, false);
-      bars.append(make("span", { class: "label", onclick: go, title: step.node }, step.box >= 0 ? boxes[step.box].t : step.name),
+      bars.append(make("span", { class: "label", onclick: go, title: step.node }, titleOf(step)),
         track, make("span", { class: "right" }, word(step)), make("span", { class: "right dim" }, percent(value(step) / total) + (ratio ? "  " + ratio : "")));
       track.addEventListener("click", go);
     }
