@@ -189,6 +189,10 @@ def _dot(op: Dot, i: Instruction, twin: Instruction, states: Sequence[State], si
     left_free, right_free = op.lhs_free(lhs.tensor_type.rank), op.rhs_free(rhs.tensor_type.rank)
     if left is None and right is None:
         return None
+    if (left is not None and left.dimension in op.lhs_contracting) or (
+        right is not None and right.dimension in op.rhs_contracting
+    ):
+        raise RowsMix("it sums over the rows")
     if left is not None and left.dimension in op.lhs_batch:
         place = op.lhs_batch.index(left.dimension)
         if right is None or op.rhs_batch[place] != right.dimension:
@@ -202,7 +206,7 @@ def _dot(op: Dot, i: Instruction, twin: Instruction, states: Sequence[State], si
         return left.at(len(op.lhs_batch) + left_free.index(left.dimension))
     if right is not None and right.dimension in right_free:
         return right.at(len(op.lhs_batch) + len(left_free) + right_free.index(right.dimension))
-    raise RowsMix("it sums over the rows")
+    raise RowsMix("it multiplies each row with what has no row for it")
 
 
 def _convolution(op: Convolution, i: Instruction, twin: Instruction, states: Sequence[State], sizes: Sizes) -> State:
