@@ -1,4 +1,4 @@
-"""onnxruntime's generation of text (com.microsoft.GreedySearch, Sampling, BeamSearch).
+"""onnxruntime's generation of text (com.microsoft.GreedySearch, Sampling, BeamSearch and WhisperBeamSearch).
 
 max_length, and the numbers of beams and of sequences, must be known while compiling. The decoder is written out
 once for each token, as its past grows; what comes after all sequences have ended is computed, and not used.
@@ -16,7 +16,7 @@ from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.contrib_padding import with_rows
 from onnxla.frontends.onnx.rules.cumulative import running
 from onnxla.frontends.onnx.rules.generation_beams import NEVER, Search, chosen, finished, none_yet
-from onnxla.frontends.onnx.rules.generation_decoder import Decoder, EncoderDecoder, GptDecoder, repeated
+from onnxla.frontends.onnx.rules.generation_decoder import Decoder, GptDecoder, repeated, speech_to_text, text_to_text
 from onnxla.frontends.onnx.rules.generation_scores import ScoreRules, one_number, ruled
 from onnxla.frontends.onnx.rules.ordering import extreme_position, sort_order
 from onnxla.frontends.onnx.rules.random import threefry
@@ -200,29 +200,48 @@ def _drawn(b: Builder, scores: Instruction, keys: tuple[int, int]) -> Instructio
 def beam_search(node: NodeView, b: Builder) -> list[Instruction]:
     """The sequences of the highest probability among `num_beams` that are followed."""
     kind = node.int("model_type", GPT)
-    if kind not in (GPT, ENCODER_DECODER) or node.has_input(11) or node.has_input(12):
+    if kind not in (GPT, ENCODER_DECODER) or node.has_input(11):
         node.unsupported(
-            "model_type=2, logits_processor and temperature are not known",
+            "model_type=2 and logits_processor are not known",
             "0, a decoder alone, and 1, an encoder and a decoder, are",
         )
+    return _beams(
+        node, b, lambda beams: GptDecoder(node, b, beams, 9) if kind == GPT else text_to_text(node, b, beams, 9)
+    )
+
+
+@onnx_op("WhisperBeamSearch", domain=MICROSOFT)
+def whisper_beam_search(node: NodeView, b: Builder) -> list[Instruction]:
+    """BeamSearch for speech, whose features an encoder reads."""
+    given = [
+        name
+        for i, name in ((11, "logits_processor"), (12, "cross_qk_layer_head"), (13, "extra_decoding_ids"))
+        if node.has_input(i)
+    ]
+    given += [name for i, name in ((3, "cross_qk"), (4, "non_speech_probs")) if node.has_output(i)]
+    if given:
+        node.unsupported(f"{' and '.join(given)} of WhisperBeamSearch are not known", "leave them out")
+    return _beams(node, b, lambda beams: speech_to_text(node, b, beams), temperature=14)
+
+
+def _beams(
+    node: NodeView, b: Builder, decoder_of: Callable[[int], Decoder], temperature: int | None = None
+) -> list[Instruction]:
+    """Sequences, their scores, and those of all tokens; `temperature` is an input."""
     longest, beams, wanted = _known_number(node, 1), _known_number(node, 3), _known_number(node, 4)
     if wanted > beams:
         node.shape_error(f"{wanted} sequences are wanted of {beams} beams")
-    decoder = GptDecoder(node, b, beams, 9) if kind == GPT else None
-    if decoder is not None:
-        _steps(node, longest, decoder.sequences.shape[1])
-    return _beams(node, b, decoder or EncoderDecoder(node, b, beams, 9), longest, beams, wanted)
-
-
-def _beams(node: NodeView, b: Builder, decoder: Decoder, longest: int, beams: int, wanted: int) -> list[Instruction]:
+    decoder = decoder_of(beams)
     sequences = decoder.sequences
-    (rows, length), batch = sequences.shape, decoder.sequences.shape[0] // beams
+    (rows, length), batch = sequences.shape, sequences.shape[0] // beams
     steps = _steps(node, longest, length)
     logits = decoder.begin()
     words = logits.shape[1]
     if 2 * beams > beams * words:
         node.shape_error(f"{beams} beams cannot go on with {words} words")
     rules = _score_rules(node, b, _Kind(2, 6, 7, 8), beams, words)
+    if temperature is not None:
+        rules = replace(rules, temperature=one_number(node, b, temperature))
     penalty = one_number(node, b, 5)
     search = Search(
         batch,

@@ -112,47 +112,45 @@ def _empty_past(node: NodeView, b: Builder, graph: GraphProto, i: int, rows: int
 class EncoderDecoder:
     """An encoder subgraph runs once, and its keys and values are read in every step.
 
-    Decoder inputs: input_ids, encoder_attention_mask, encoder_hidden_states (or not), then keys and values of
-    each layer for self attention, then those for cross attention; outputs: logits, and new ones for self attention.
-    The encoder gives the keys and values for cross attention; or reads the first token as well, and gives logits,
-    hidden states, and keys and values for both.
+    Decoder inputs: input_ids, then what stays the same (`fixed`, and encoder_hidden_states or not), keys and values
+    of each layer for self attention, and those for cross attention; outputs: logits, and new ones for self
+    attention. The encoder gives the keys and values for cross attention; or it reads the first tokens as well, and
+    gives logits, hidden states, and keys and values for both.
     """
 
-    def __init__(self, node: NodeView, b: Builder, beams: int, mask_input: int) -> None:
+    def __init__(
+        self,
+        node: NodeView,
+        b: Builder,
+        beams: int,
+        arguments: Sequence[Instruction],
+        first: Instruction,
+        fixed: Sequence[Instruction],
+    ) -> None:
+        """`arguments` of the encoder, without the first tokens `first` s32 [batch, length]."""
         self._node, self._b = node, b
-        ids = b.convert(node.input(0), S32)
-        if len(ids.shape) != 2 or 0 in ids.shape:
-            node.shape_error(f"input_ids {ids.tensor_type} is not [batch, length]")
-        start = node.int("decoder_start_token_id", -1)
-        if start < 0 or node.has_input(10):
-            node.unsupported("decoder_input_ids is not known", "give the attribute decoder_start_token_id")
-        mask = node.optional_input(mask_input)
-        mask = _not_leading(b, ids, node.int("pad_token_id")) if mask is None else b.convert(mask, S32)
         encoder, decoder = node.graph("encoder"), node.graph("decoder")
+        reads_tokens = len(encoder.input) == len(arguments) + 1
+        fed = [*arguments, *([first] if reads_tokens else [])]
+        results = tensors(node, node.import_body("encoder", fed, b), "the outputs of an encoder")
+        caches = results[2:] if reads_tokens else results
         names = [i.name for i in decoder.input]
-        with_hidden = "encoder_hidden_states" in names[2:3]
-        first = b.full((ids.shape[0], 1), start, S32)
-        reads_token = len(encoder.input) == 3
-        arguments = [ids, mask, *([first] if reads_token else [])]
-        results = tensors(node, node.import_body("encoder", arguments, b), "the outputs of an encoder")
-        caches = results[2:] if reads_token else results
-        layers = (len(names) - 2 - with_hidden) // 4
-        if layers < 1 or len(caches) != layers * (4 if reads_token else 2):
+        with_hidden = "encoder_hidden_states" in names[1 + len(fixed) : 2 + len(fixed)]
+        layers, rest = divmod(len(names) - 1 - len(fixed) - with_hidden, 4)
+        if layers < 1 or rest or len(caches) != layers * (4 if reads_tokens else 2):
             node.unsupported(
                 "the encoder's outputs do not fit the decoder's inputs",
                 "a decoder has four keys and values a layer, and no past_sequence_length",
             )
+        if with_hidden and not reads_tokens:
+            node.unsupported("a decoder that reads encoder_hidden_states needs an encoder that gives them")
         self.sequences = repeated(b, first, beams)
-        self._scores = repeated(b, _last_scores(node, b, results[0]), beams) if reads_token else None
+        self._scores = repeated(b, _last_scores(node, b, results[0]), beams) if reads_tokens else None
         expanded = [repeated(b, cache, beams) for cache in caches]
-        self._self, self._cross = (expanded[: 2 * layers], expanded[2 * layers :]) if reads_token else ([], expanded)
-        if not reads_token:
+        self._self, self._cross = (expanded[: 2 * layers], expanded[2 * layers :]) if reads_tokens else ([], expanded)
+        if not reads_tokens:
             self._self = [b.full((*c.shape[:2], 0, c.shape[3]), 0, c.tensor_type.element) for c in expanded]
-        self._fixed = [repeated(b, mask, beams)]
-        if with_hidden:
-            if not reads_token:
-                node.unsupported("a decoder that reads encoder_hidden_states needs an encoder that gives them")
-            self._fixed.append(repeated(b, results[1], beams))
+        self._fixed = [repeated(b, x, beams) for x in (*fixed, *(results[1:2] if with_hidden else []))]
         shape = decoder.input[0].type.tensor_type.shape
         self._whole = len(shape.dim) != 2 or shape.dim[1].dim_value != 1
         """Whether the decoder reads all tokens again."""
@@ -172,6 +170,34 @@ class EncoderDecoder:
         values = self._node.import_body("decoder", arguments, self._b)
         logits, *self._self = tensors(self._node, values, "the outputs of a decoder")
         return _last_scores(self._node, self._b, logits)
+
+
+def text_to_text(node: NodeView, b: Builder, beams: int, mask_input: int) -> EncoderDecoder:
+    """T5 and kin: the encoder reads tokens, and masks say which are padding."""
+    ids = b.convert(node.input(0), S32)
+    if len(ids.shape) != 2 or 0 in ids.shape:
+        node.shape_error(f"input_ids {ids.tensor_type} is not [batch, length]")
+    start = node.int("decoder_start_token_id", -1)
+    if start < 0 or node.has_input(10):
+        node.unsupported("decoder_input_ids is not known", "give the attribute decoder_start_token_id")
+    mask = node.optional_input(mask_input)
+    mask = _not_leading(b, ids, node.int("pad_token_id")) if mask is None else b.convert(mask, S32)
+    return EncoderDecoder(node, b, beams, [ids, mask], b.full((ids.shape[0], 1), start, S32), [mask])
+
+
+def speech_to_text(node: NodeView, b: Builder, beams: int) -> EncoderDecoder:
+    """Whisper: the encoder reads features [batch, size, frames], without padding, and the first tokens."""
+    features, first = node.input(0), node.optional_input(10)
+    if len(features.shape) != 3 or 0 in features.shape:
+        node.shape_error(f"the features {features.tensor_type} are not [batch, size, frames]")
+    if first is None:
+        start = node.int("decoder_start_token_id", -1)
+        if start < 0:
+            node.shape_error("neither decoder_input_ids nor decoder_start_token_id is given")
+        first = b.full((features.shape[0], 1), start, S32)
+    if len(first.shape) != 2 or first.shape[0] != features.shape[0] or first.shape[1] == 0:
+        node.shape_error(f"decoder_input_ids {first.tensor_type} does not fit features {features.tensor_type}")
+    return EncoderDecoder(node, b, beams, [features], b.convert(first, S32), [])
 
 
 def _not_leading(b: Builder, ids: Instruction, pad: int) -> Instruction:

@@ -62,38 +62,51 @@ def gpt(seed: int, scale: float = 1.0, layers: int = 1) -> dict[str, GraphProto]
     return {"decoder": helper.make_graph(nodes, "decoder", [*tokens, *pasts], results, weights.named(nodes))}
 
 
-def encoder_decoder(seed: int, reads_token: bool, scale: float = 0.7) -> dict[str, GraphProto]:
-    """One layer of self and cross attention. With `reads_token`, the encoder scores the first token as well."""
+def encoder_decoder(
+    seed: int, reads_token: bool, scale: float = 0.7, features: int | None = None
+) -> dict[str, GraphProto]:
+    """One layer of self and cross attention. With `reads_token`, the encoder scores the first token as well; with
+    `features`, it reads those and no words, there are no masks, and first tokens may be several."""
     weights = Weights(seed, scale)
     weights.add(W=(WORDS, WIDTH), WE=(WORDS, WIDTH), E=(WIDTH, WORDS))
     weights.add(**{n: (WIDTH, WIDTH) for n in ("wq", "wk", "wv", "cq", "ck", "cv")})
     weights.arrays["by_heads"] = np.array([0, 0, HEADS, SIZE], np.int64)
     weights.arrays["nothing"] = np.array([HEADS, 0, SIZE], np.int64)
     encoder = [helper.make_node("Gather", ["WE", "encoder_input_ids"], ["encoder_hidden_states"])]
+    if features is not None:
+        weights.add(WF=(features, WIDTH))
+        encoder = [
+            helper.make_node("Transpose", ["encoder_input_ids"], ["frames"], perm=[0, 2, 1]),
+            helper.make_node("MatMul", ["frames", "WF"], ["encoder_hidden_states"]),
+        ]
     for weight, name in (("ck", "present_key_cross_0"), ("cv", "present_value_cross_0")):
         encoder += [
             helper.make_node("MatMul", ["encoder_hidden_states", weight], [f"{name}_flat"]),
             helper.make_node("Reshape", [f"{name}_flat", "by_heads"], [f"{name}_wide"]),
             helper.make_node("Transpose", [f"{name}_wide"], [name], perm=[0, 2, 1, 3]),
         ]
-    inputs = [_info(n, INT32, ["B", "S"]) for n in ("encoder_input_ids", "encoder_attention_mask")]
+    mask = [] if features is not None else [_info("encoder_attention_mask", INT32, ["B", "S"])]
+    words = _info("encoder_input_ids", INT32, ["B", "S"])
+    inputs = (
+        [*mask, _info("encoder_input_ids", FLOAT, ["B", features, "S"])] if features is not None else [words, *mask]
+    )
     outputs = [_cache(f"present_{kind}_cross_0", "S") for kind in ("key", "value")]
     if reads_token:
-        inputs.append(_info("decoder_input_ids", INT32, ["B", 1]))
+        inputs.append(_info("decoder_input_ids", INT32, ["B", "T" if features is not None else 1]))
         encoder += [
             helper.make_node("Shape", ["encoder_input_ids"], ["batch"], start=0, end=1),
             helper.make_node("Concat", ["batch", "nothing"], ["no_keys"], axis=0),
             helper.make_node("ConstantOfShape", ["no_keys"], ["none"]),
-            *_decoding("decoder_input_ids", ["none", "none"], "present"),
+            *_decoding("decoder_input_ids", ["none", "none"], "present", masked=features is None),
         ]
-        own = [_cache(f"present_{kind}_self_0", 1) for kind in ("key", "value")]
+        own = [_cache(f"present_{kind}_self_0", "T") for kind in ("key", "value")]
         hidden = _info("encoder_hidden_states", FLOAT, ["B", "S", WIDTH])
-        outputs = [_info("logits", FLOAT, ["B", 1, WORDS]), hidden, *own, *outputs]
-    decoder = _decoding("input_ids", ["past_key_self_0", "past_value_self_0"], "past")
+        outputs = [_info("logits", FLOAT, ["B", "T", WORDS]), hidden, *own, *outputs]
+    decoder = _decoding("input_ids", ["past_key_self_0", "past_value_self_0"], "past", masked=features is None)
     caches = [
         _cache(f"past_{k}_{of}_0", length) for of, length in (("self", "P"), ("cross", "S")) for k in ("key", "value")
     ]
-    fed = [_info("input_ids", INT32, ["B", 1]), _info("encoder_attention_mask", INT32, ["B", "S"]), *caches]
+    fed = [_info("input_ids", INT32, ["B", 1]), *mask, *caches]
     given = [_info("logits", FLOAT, ["B", 1, WORDS]), *(_cache(f"present_{k}_self_0", "L") for k in ("key", "value"))]
     return {
         "encoder": helper.make_graph(encoder, "encoder", inputs, outputs, weights.named(encoder)),
@@ -105,7 +118,7 @@ def _cache(name: str, length: int | str) -> ValueInfoProto:
     return _info(name, FLOAT, ["B", HEADS, length, SIZE])
 
 
-def _decoding(ids: str, past: list[str], cross: str) -> list[NodeProto]:
+def _decoding(ids: str, past: list[str], cross: str, masked: bool) -> list[NodeProto]:
     """The layer of a decoder over `ids`; its keys and values for cross attention are named by `cross`."""
     presents = ["present_key_self_0", "present_value_self_0"]
     keys = [f"{cross}_key_cross_0", f"{cross}_value_cross_0"]
@@ -123,7 +136,7 @@ def _decoding(ids: str, past: list[str], cross: str) -> list[NodeProto]:
         helper.make_node("MatMul", ["y", "cq"], ["crossing"]),
         helper.make_node(
             "MultiHeadAttention",
-            ["crossing", *keys, "", "encoder_attention_mask"],
+            ["crossing", *keys, *(["", "encoder_attention_mask"] if masked else [])],
             ["c"],
             domain=MICROSOFT,
             num_heads=HEADS,

@@ -234,6 +234,34 @@ class TestBeamSearch:
         check_beams(inputs, encoder_decoder(seed, reads_token), **attributes)
 
 
+class TestWhisper:
+    def inputs(self, seed: int, batch: int, count: int, **changed: Array | None) -> Inputs:
+        inputs = beams(seed, batch, count, 1, max_length=s32([9]), **changed)
+        inputs["input_ids"] = np.random.default_rng(seed).normal(size=(batch, 5, 6)).astype(np.float32)
+        names = ("logits_processor", "cross_qk_layer_head", "extra_decoding_ids", "temperature")
+        return inputs | {n: inputs.get(n) for n in ("decoder_input_ids", *names)} | changed
+
+    def searching(self, inputs: Inputs, outputs: str = "y scores", seed: int = 0) -> ModelProto:
+        graphs = encoder_decoder(seed, True, features=5)
+        attributes = {"model_type": 2, "decoder_start_token_id": START, "early_stopping": 1}
+        return searching("WhisperBeamSearch", graphs, inputs, outputs, **attributes)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_features(self, seed: int) -> None:
+        inputs = self.inputs(seed, 1 + seed, 2, decoder_input_ids=prompt(seed, 1 + seed, 3))
+        if seed == 2:
+            inputs["temperature"] = f32([1.5])
+        ours, theirs = both(self.searching(inputs, seed=seed), inputs)
+        assert ours[0].tolist() == theirs[0].tolist()
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-4, atol=1e-5)
+
+    def test_refusals(self) -> None:
+        inputs = self.inputs(0, 1, 2) | {"logits_processor": s32([1])}
+        known = {n: v for n in KNOWN if (v := inputs.get(n)) is not None}
+        with pytest.raises(OnnxlaError, match="logits_processor and cross_qk of WhisperBeamSearch are not known"):
+            import_model(self.searching(inputs, "y scores logs qk"), constants=known)
+
+
 class TestRefusals:
     INPUTS: Inputs = {"input_ids": prompt(0), "max_length": s32([9])}
 
