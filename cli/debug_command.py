@@ -67,7 +67,7 @@ def debug(
     wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
     signature = wanted.source().signature(wanted.single_dims, wanted.shapes)
     feeds = feeds_for(signature.inputs, signature.outputs, read_inputs(input), seed, wanted.single_dims)
-    run = Model(wanted.onnx, model.parent, feeds.arrays, wanted.constants)
+    run = Model(wanted.onnx, model.parent, feeds.arrays, wanted.constants, model)
     settings = Settings(target, wanted.options, threads, rtol, atol)
     if bundle is not None:
         names = _write_bundle(bundle, run, settings, random_weights)

@@ -28,7 +28,7 @@ from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.runtime.program import Array
 from onnxla.runtime.thread_pool import default_threads
 
-_MOST_SET_ASIDE = 6
+_MOST_SET_ASIDE = 50
 """Differences that are not onnxla's before the search ends."""
 _SINGLE_NODES_SHARE = 0.3
 """Share of the time in which nodes of values that differ are tried alone."""
@@ -76,7 +76,9 @@ class Model:
     feeds: Mapping[str, Array]
     """Arrays for all of its inputs."""
     constants: Mapping[str, Array] = field(default_factory=dict)
-    """Those among them that the code is made for."""
+    """Values of further inputs, which the code is made for."""
+    path: Path | None = None
+    """The file it came from, if any."""
 
 
 def find_fault(run: Model, settings: Settings, budget: Budget) -> Findings:
@@ -94,9 +96,9 @@ class _Search:
         self.graph = ModelGraph(run.model, run.constants)
         budget.says("running onnxruntime")
         proto = whole_proto(run.model, with_external=False)
-        text = proto.SerializeToString()
         feeds = {**run.constants, **run.feeds}
-        self.expected = flat_outputs(Witness(text, self.threads, folder=run.folder).run(feeds))
+        witness = Witness(run.path or proto.SerializeToString(), self.threads, folder=run.folder)
+        self.expected = flat_outputs(witness.run(feeds))
         self.known = KnownValues(add_every_layer(proto), run.folder, feeds, self.threads)
         self.aside: list[Finding] = []
         self.nodes_aside: set[int] = set()
@@ -115,9 +117,9 @@ class _Search:
             raise outcome.refusal
         self.budget.says("comparing every value")
         every = Part(tuple(range(len(self.graph.nodes))), tuple(n for n in self.graph.maker if n in self.known.names))
-        layered = Outcome() if outcome.crash else self.outcome(every, self.known.get(every.outputs))
+        layered = Outcome() if outcome.crash else self.outcome(every)
         if layered.refusal is not None:
-            self.notes.append(f"with every value as an output the model does not compile: {layered.refusal}")
+            self.notes.append(f"the model does not run with every value as an output: {layered.refusal}")
         fault = self.first_fault(whole, outcome, every, layered)
         return Findings(
             fault, tuple(self.aside), outcome.comparisons, layered.comparisons, self.trials, tuple(self.notes)
@@ -126,7 +128,7 @@ class _Search:
     def first_fault(self, whole: Part, outcome: Outcome, every: Part, layered: Outcome) -> Finding | None:
         """The first difference that is onnxla's."""
         for start, seen in self.starts(whole, outcome, every, layered):
-            while len(self.aside) < _MOST_SET_ASIDE:
+            while len(self.aside) < _MOST_SET_ASIDE and not (self.aside and self.budget.is_over):
                 rest = self.without_set_aside(start)
                 current = seen if rest == start else self.outcome(rest)
                 if not rest.outputs or not current.is_fault:
@@ -217,7 +219,11 @@ class _Search:
         self.trials += 1
         if not set(self.graph.cut_values(part)) <= self.known.names:
             return Outcome(refusal=InputError("the part reads what is no tensor"))
-        return self.case(part, expected).outcome(self.settings)
+        try:
+            case = self.case(part, expected)
+        except InputError as error:  # onnxruntime does not give a value after all
+            return Outcome(refusal=error)
+        return case.outcome(self.settings)
 
     def trace(self, start: Part, seen: Outcome) -> Finding:
         """From a part that fails to the smallest one, and who broke it."""
@@ -226,30 +232,45 @@ class _Search:
             return not self.nodes_aside.intersection(part.nodes) and self.outcome(part).is_like(seen)
 
         part = smallest_part(self.graph, start, fails, self.budget, self.seconds)
-        case, outcome = self.as_file(part, seen)
-        self.budget.says("finding who broke it")
-        culprit = find_culprit(case, outcome, self.settings)
-        finding = self.finding(culprit, part, outcome, case)
-        if not culprit.is_ours:
+        case = self.as_file(part, seen)
+        culprit, outcome = self.culprit(case)
+        if culprit.is_ours:
+            smaller = self.on_smaller_arrays(case, seen)
+            again = (culprit, outcome) if smaller is case else self.culprit(smaller)
+            if again[0].blame is culprit.blame:  # and not what else happens to small arrays
+                case, (culprit, outcome) = smaller, again
+        else:
             self.nodes_aside.update(part.nodes)
-        return finding
+        return self.finding(culprit, part, outcome, case)
 
-    def as_file(self, part: Part, seen: Outcome) -> tuple[Case, Outcome]:
-        """The part as a file of its own, on smaller arrays where it fails on those too."""
+    def culprit(self, case: Case) -> tuple[Culprit, Outcome]:
+        self.budget.says("finding who broke it")
+        outcome = case.outcome(self.settings)
+        if not outcome.is_fault:
+            details = (
+                "run again, the same model gives what onnxruntime gives: something is read before it is written",
+            )
+            return Culprit(Blame.PLAN, details=details), outcome
+        return find_culprit(case, outcome, self.settings), outcome
+
+    def as_file(self, part: Part, seen: Outcome) -> Case:
+        """The part as it is when it is run from a file of its own; where that shows nothing, as it is in the model."""
         case = self.case(part)
         try:
             own = alone(case, self.threads)
-            outcome = own.outcome(self.settings)
         except OnnxlaError as error:
             self.notes.append(f"onnxruntime does not run the small model by itself: {error}")
-            return case, case.outcome(self.settings)
-        if not outcome.is_like(seen):
-            self.notes.append("onnxruntime, on the small model by itself, gives what onnxla gives")
-            return case, case.outcome(self.settings)
+            return case
+        if own.outcome(self.settings).is_like(seen):
+            return own
+        self.notes.append("onnxruntime, on the small model by itself, gives what onnxla gives")
+        return case
+
+    def on_smaller_arrays(self, case: Case, seen: Outcome) -> Case:
+        """The case, or one with shorter axes that fails too."""
         limited = Budget(self.budget.left * _SHAPES_SHARE, lambda what, _: self.budget.says(what))
         fails = lambda c: c.outcome(self.settings).is_like(seen)  # noqa: E731
-        own = with_smaller_shapes(own, fails, self.threads, limited)
-        return own, own.outcome(self.settings)
+        return with_smaller_shapes(case, fails, self.threads, limited)
 
     def finding(self, culprit: Culprit, part: Part, outcome: Outcome, case: Case) -> Finding:
         difference = outcome.differing[0] if outcome.differing else None

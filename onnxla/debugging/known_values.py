@@ -6,6 +6,7 @@ from pathlib import Path
 from onnxla.debugging.layers import LayeredModel
 from onnxla.debugging.parts import flat_outputs
 from onnxla.debugging.witness import Witness
+from onnxla.errors import InputError
 from onnxla.runtime.program import Array
 
 _KEPT_BYTES = 2 << 30
@@ -31,6 +32,9 @@ class KnownValues:
         missing = [name for name in wanted if name not in self._feeds and name not in self._kept]
         if missing:
             found = flat_outputs(self._witness.run(self._feeds, missing))
+            strange = [name for name in missing if name not in found]
+            if strange:
+                raise InputError(f"onnxruntime gives no tensor for {', '.join(strange)}")
             if sum(a.nbytes for a in (*self._kept.values(), *found.values())) > _KEPT_BYTES:
                 self._kept = {name: a for name, a in self._kept.items() if name in wanted}
             self._kept |= found

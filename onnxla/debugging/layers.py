@@ -45,11 +45,14 @@ def add_every_layer(model: ModelProto) -> LayeredModel:
 def _not_tensors_of_numbers(model: ModelProto) -> set[str]:
     """Values known to be strings, sequences and the like, which cannot be outputs."""
     try:
-        inferred = shape_inference.infer_shapes(model)
-    except Exception:  # a model that onnx cannot infer may still run: then every value is tried
-        return set()
-    return {
-        info.name
-        for info in inferred.graph.value_info
-        if info.type.WhichOneof("value") != "tensor_type" or info.type.tensor_type.elem_type == TensorProto.STRING
-    }
+        graph = shape_inference.infer_shapes(model).graph
+    except Exception:  # a model that onnx cannot infer may still run: then every value is tried that is not declared
+        graph = model.graph
+    return {info.name for info in (*graph.value_info, *graph.output) if _is_no_tensor_of_numbers(info)}
+
+
+def _is_no_tensor_of_numbers(info: ValueInfoProto) -> bool:
+    kind = info.type.WhichOneof("value")
+    if kind == "tensor_type":
+        return info.type.tensor_type.elem_type == TensorProto.STRING
+    return kind is not None

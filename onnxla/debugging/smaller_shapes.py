@@ -20,8 +20,8 @@ _SIZES_LIST = 16
 
 
 def with_smaller_shapes(case: Case, fails: Callable[[Case], bool], threads: int | None, budget: Budget) -> Case:
-    """`case`, whose weights are inside, or a case with shorter axes for which `fails` holds."""
-    if case.model.proto.ByteSize() > _MOST_BYTES:
+    """`case`, or a case with shorter axes for which `fails` holds. Weights must be inside."""
+    if case.model.raw or case.model.folder is not None or case.model.proto.ByteSize() > _MOST_BYTES:
         return case
     tries = 0
     smaller = True

@@ -21,7 +21,7 @@ def smallest_part(graph: ModelGraph, part: Part, fails: Fails, budget: Budget, s
 
     `seconds` is what a trial of `part` takes.
     """
-    search = _Search(graph, fails, budget)
+    search = _Search(graph, part, fails, budget)
     trials = math.ceil(math.log2(len(part.nodes) + 1)) / 2
     part = search.beginning(part) if trials * seconds < budget.left / 2 else search.window(part)
     while True:
@@ -32,11 +32,11 @@ def smallest_part(graph: ModelGraph, part: Part, fails: Fails, budget: Budget, s
 
 
 class _Search:
-    def __init__(self, graph: ModelGraph, fails: Fails, budget: Budget) -> None:
+    def __init__(self, graph: ModelGraph, part: Part, fails: Fails, budget: Budget) -> None:
         self.graph = graph
         self.fails = fails
         self.budget = budget
-        self.tried: set[Part] = set()
+        self.tried = {part}
 
     def shows(self, part: Part) -> bool:
         """Whether a part that was not tried before shows the fault."""

@@ -9,7 +9,7 @@ import onnxla
 from onnxla.config import CompileOptions
 from onnxla.debugging.comparison import Comparison, compare
 from onnxla.debugging.parts import flat_outputs
-from onnxla.errors import DeviceError, HloError, InternalError, OnnxlaError
+from onnxla.errors import ArtifactError, DeviceError, HloError, InternalError, OnnxlaError
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.runtime.program import Array
 
@@ -70,7 +70,7 @@ def try_model(
         results = flat_outputs(dict(zip(names, compiled.run(None, dict(feeds)), strict=True)))
     except DeviceError:
         raise
-    except (InternalError, HloError) as error:
+    except (InternalError, HloError, ArtifactError) as error:  # the artifact is our own
         return Outcome(crash=crash_of(error), message=str(error))
     except OnnxlaError as error:
         return Outcome(refusal=error)

@@ -164,7 +164,10 @@ def test_a_sequence_is_not_cut_apart(monkeypatch: pytest.MonkeyPatch) -> None:
         helper.make_node("Greater", ["joined", "zero"], ["flag"]),
         helper.make_node("Where", ["flag", "joined", "zero"], ["y"]),
     ]
-    fault = found(model_of(nodes, feeds, ["y", "parts"], zero=np.array(0, np.float32)), feeds)
+    model = model_of(nodes, feeds, ["y", "parts"], zero=np.array(0, np.float32))
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    model.graph.output[1].type.CopyFrom(helper.make_sequence_type_proto(kind))
+    fault = found(model, feeds)
     assert fault.node == "y (Where), node 3" and len(fault.nodes) == 1
 
 
