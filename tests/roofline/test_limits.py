@@ -45,8 +45,13 @@ def test_the_floor_is_start_and_the_larger_of_work_and_traffic(one: Step, second
 
 def test_limits_go_through_json() -> None:
     assert Limits.from_json(json.loads(json.dumps(FOUR.json()))) == FOUR
-    wrong: dict[str, object]
-    for wrong in ({"memories": []}, {"gigaflops": -1}, {"gigaflops": "many"}, {"memories": [["L2", 5, 10.0]]}):
+    wrongs: list[dict[str, object]] = [
+        {"memories": []},
+        {"gigaflops": -1},
+        {"gigaflops": "many"},
+        {"memories": [["L2", 5, 10.0]]},
+    ]
+    for wrong in wrongs:
         with pytest.raises((KeyError, TypeError, ValueError)):
             Limits.from_json({**FOUR.json(), **wrong})
 
