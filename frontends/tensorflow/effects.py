@@ -20,7 +20,7 @@ _ASSIGNING = (
     "ScatterSub",
     "ScatterNdUpdate",
 )
-RANDOM = ("RandomUniform", "RandomStandardNormal", "RandomUniformInt")
+RANDOM = ("RandomUniform", "RandomStandardNormal", "RandomUniformInt", "TruncatedNormal")
 """Operations that count how often they ran."""
 
 _PASSED_ON = ("Identity", "Enter", "RefEnter", "Switch", "RefSwitch")

@@ -8,15 +8,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import F32, F64, S64, U32, U64, ElementType, TensorType
+from onnxla.hlo.types import F32, F64, S32, S64, U32, U64, ElementType, TensorType
 
 _ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _SCRAMBLING_KEY = (0x3EC8F720, 0x02461E29)
 _SMALLEST = 1e-7
+_CALLS = 4
+"""Counters that are looked at for four numbers of a truncated distribution."""
 
 Words = tuple[Instruction, ...]
 
@@ -60,17 +64,20 @@ def generator_of_seed(b: Builder, seed: Instruction) -> Generator:
 def words(b: Builder, generator: Generator, count: int) -> Instruction:
     """`count` random words, u32 [count]."""
     groups = -(-count // 4)
-    shape = (groups,)
-    number = b.iota(TensorType(U64, shape), 0)
+    flat = b.reshape(_words_at(b, generator, b.iota(TensorType(U64, (groups,)), 0)), (4 * groups,))
+    return b.slice(flat, [0], [count])
+
+
+def _words_at(b: Builder, generator: Generator, number: Instruction) -> Instruction:
+    """The four words of each counter that is `number` [n] behind the generator's: u32 [n, 4]."""
+    shape = number.shape
     low = b.broadcast_scalar(b.reshape(joined(b, generator.counter[:2]), ()), shape)
     high = b.broadcast_scalar(b.reshape(joined(b, generator.counter[2:]), ()), shape)
     total = b.add(low, number)
     high = b.add(high, b.convert(b.compare(total, low, "LT"), U64))
     counter = tuple(b.convert(n, U32) for n in (total, _high(b, total), high, _high(b, high)))
     key = tuple(b.broadcast_scalar(k, shape) for k in generator.key)
-    lanes = [b.reshape(lane, (groups, 1)) for lane in _philox(b, key, counter)]
-    flat = b.reshape(b.concatenate(lanes, 1), (4 * groups,))
-    return b.slice(flat, [0], [count])
+    return b.concatenate([b.reshape(lane, (shape[0], 1)) for lane in _philox(b, key, counter)], 1)
 
 
 def _philox(b: Builder, key: Words, counter: Words) -> Words:
@@ -129,13 +136,46 @@ def normal(b: Builder, generator: Generator, shape: Sequence[int]) -> Instructio
     """Normally distributed f32 by the method of Box and Muller, two from a pair of words."""
     count = math.prod(shape)
     pairs = -(-count // 2)
-    units = b.reshape(_unit(b, words(b, generator, 2 * pairs)), (pairs, 2))
+    both = _box_muller(b, b.reshape(words(b, generator, 2 * pairs), (pairs, 2)))
+    return b.reshape(b.slice(b.reshape(both, (2 * pairs,)), [0], [count]), shape)
+
+
+def _box_muller(b: Builder, bits: Instruction) -> Instruction:
+    """Two normally distributed numbers from each pair of words [n, 2]."""
+    pairs = bits.shape[0]
+    units = _unit(b, bits)
     first, second = (b.slice(units, [0, i], [pairs, i + 1]) for i in (0, 1))
     log = b.unary("log", b.maximum(first, b.full_like(first, _SMALLEST)))
     length = b.unary("sqrt", b.multiply(log, b.full_like(log, -2)))
     angle = b.multiply(second, b.full_like(second, 2 * math.pi))
-    both = b.concatenate([b.multiply(length, b.unary(f, angle)) for f in ("sine", "cosine")], 1)
-    return b.reshape(b.slice(b.reshape(both, (2 * pairs,)), [0], [count]), shape)
+    return b.concatenate([b.multiply(length, b.unary(f, angle)) for f in ("sine", "cosine")], 1)
+
+
+def truncated_normal(b: Builder, generator: Generator, shape: Sequence[int]) -> Instruction:
+    """Normally distributed f32 nearer to 0 than 2: of each group's candidates the first four that are.
+
+    A group of four results has 256 counters to itself. TensorFlow looks at as many as it needs, here there are 4, for
+    16 candidates: but for one group in 5e14 the four are among them, and where they are not the rest is 0.
+    """
+    count = math.prod(shape)
+    groups = -(-count // 4)
+    starts = b.iota(TensorType(U64, (groups, _CALLS)), 0)
+    calls = b.iota(TensorType(U64, (groups, _CALLS)), 1)
+    number = b.add(b.multiply(starts, b.full_like(starts, 256)), calls)
+    bits = _words_at(b, generator, b.reshape(number, (groups * _CALLS,)))
+    candidates = b.reshape(_box_muller(b, b.reshape(bits, (groups * 2 * _CALLS, 2))), (groups, 4 * _CALLS))
+    near = b.compare(b.unary("abs", candidates), b.full_like(candidates, 2), "LT")
+    # how many are near up to each candidate: a sum over a triangle
+    ones = b.convert(near, S32)
+    triangle = b.constant(np.triu(np.ones((4 * _CALLS, 4 * _CALLS), np.int32)))
+    so_far = b.matmul(ones, triangle)
+    wide = (groups, 4, 4 * _CALLS)
+    wanted = b.iota(TensorType(S32, wide), 1)
+    place = b.broadcast(so_far, wide, (0, 2))
+    chosen = b.and_(b.broadcast(near, wide, (0, 2)), b.compare(place, b.add(wanted, b.full_like(wanted, 1)), "EQ"))
+    values = b.select(chosen, b.broadcast(candidates, wide, (0, 2)), b.full(wide, 0, F32))
+    flat = b.reshape(b.reduce_by("add", values, [2]), (4 * groups,))
+    return b.reshape(b.slice(flat, [0], [count]), shape)
 
 
 def integers(

@@ -14,6 +14,7 @@ from onnxla.frontends.tensorflow.philox import (
     integers,
     joined,
     normal,
+    truncated_normal,
     uniform,
     words,
     words_of,
@@ -64,6 +65,13 @@ def _normal(node: NodeView, b: Builder, generator: Generator) -> Instruction:
     return b.convert(normal(b, generator, node.constant_ints(0)), _required_float(node, element))
 
 
+def _truncated_normal(node: NodeView, b: Builder, generator: Generator) -> Instruction:
+    element = node.element("dtype", _FLOAT)
+    if element is F64:
+        node.unsupported("truncated normal random numbers of float64", "float32 is supported")
+    return b.convert(truncated_normal(b, generator, node.constant_ints(0)), _required_float(node, element))
+
+
 def _required_float(node: NodeView, element: ElementType) -> ElementType:
     if not element.is_float:
         node.unsupported(f"random numbers of {element}", "floating point is supported")
@@ -71,17 +79,18 @@ def _required_float(node: NodeView, element: ElementType) -> ElementType:
 
 
 def _register_stateless(name: str, make: Callable[[NodeView, Builder, Generator], Instruction]) -> None:
-    @tf_op(f"StatelessRandom{name}V2")
+    @tf_op(f"Stateless{name}V2")
     def rule_v2(node: NodeView, b: Builder) -> Instruction:
         return make(node, b, _of_key_and_counter(node, b))
 
-    @tf_op(f"StatelessRandom{name}")
+    @tf_op(f"Stateless{name}")
     def rule(node: NodeView, b: Builder) -> Instruction:
         return make(node, b, _of_seed(node, b))
 
 
-_register_stateless("Uniform", _uniform)
-_register_stateless("Normal", _normal)
+_register_stateless("RandomUniform", _uniform)
+_register_stateless("RandomNormal", _normal)
+_register_stateless("TruncatedNormal", _truncated_normal)
 
 
 @tf_op("StatelessRandomUniformIntV2")
@@ -128,6 +137,11 @@ def random_uniform(node: NodeView, b: Builder) -> Instruction:
 @tf_op("RandomStandardNormal")
 def random_normal(node: NodeView, b: Builder) -> Instruction:
     return _normal(node, b, _counted(node, b, node.constant_ints(0)))
+
+
+@tf_op("TruncatedNormal")
+def random_truncated_normal(node: NodeView, b: Builder) -> Instruction:
+    return _truncated_normal(node, b, _counted(node, b, node.constant_ints(0)))
 
 
 @tf_op("RandomUniformInt")

@@ -558,6 +558,15 @@ case(
     ],
     np.zeros((), np.float32),
 )
+case(
+    "truncated_random",
+    lambda s: [
+        tf.random.stateless_truncated_normal((5, 7), s),
+        tf.random.stateless_truncated_normal((1000,), s, 2.0, 0.5),
+        RAW.TruncatedNormal(shape=(6,), dtype=tf.float32, seed=5, seed2=9),
+    ],
+    np.array([3, -9], np.int32),
+)
 
 # Control flow
 
