@@ -1,7 +1,7 @@
 """The command `onnxla`: its commands, its exit codes, and the one place that prints errors.
 
     0  all is well
-    1  results differ (validate, replay, bench)
+    1  results differ (validate, debug, replay, bench)
     2  wrong usage: arguments, files that are no models, inputs that do not fit
     3  the model cannot be compiled: the message lists every reason
     4  the compiled file is damaged, foreign, or for another machine

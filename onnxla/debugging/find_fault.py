@@ -49,7 +49,7 @@ class Finding:
     """The value against onnxruntime's, on the smallest model; None for a crash."""
     case: Case
     in_time: bool
-    """Whether the search came to its end."""
+    """Whether the search for fewer nodes came to its end."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class _Search:
         self.aside: list[Finding] = []
         self.nodes_aside: set[int] = set()
         self.trials = 0
+        self.in_time = True
         self.seconds = 0.0
         """What a trial of the whole model takes."""
         self.notes: list[str] = []
@@ -232,6 +233,7 @@ class _Search:
             return not self.nodes_aside.intersection(part.nodes) and self.outcome(part).is_like(seen)
 
         part = smallest_part(self.graph, start, fails, self.budget, self.seconds)
+        self.in_time = not self.budget.is_over
         case = self.as_file(part, seen)
         culprit, outcome = self.culprit(case)
         if culprit.is_ours:
@@ -283,5 +285,5 @@ class _Search:
             tuple(self.graph.label(k) for k in nodes),
             difference,
             case,
-            not self.budget.is_over,
+            self.in_time or len(nodes) == 1,
         )
