@@ -8,6 +8,7 @@ from pathlib import Path
 from onnxla import watch
 from onnxla.config import CompileOptions
 from onnxla.errors import HloError, InputError, InternalError
+from onnxla.files import write_file
 from onnxla.hlo.module import Module
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.verifier import verify
@@ -110,7 +111,7 @@ class Pipeline:
         folder = Path(self.options.dump_to)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{position:02d}-{name}.hlo"
-        path.write_text(print_module(module))
+        write_file(path, print_module(module))
         if self.options.dump_weights:
             write_weights(path, module)
         return path

@@ -11,13 +11,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"onnxla.frontends": "frontends", "onnxla.passes": "passes", "onnxla.codegen": "codegen", "onnxla.cli": "cli"}
 
-BASE = {"onnxla.errors", "onnxla.config", "onnxla.watch"}
+BASE = {"onnxla.errors", "onnxla.config", "onnxla.watch", "onnxla.files"}
 HLO = BASE | {"onnxla.hlo"}
 COMPILER = HLO | {f"onnxla.{name}" for name in ("frontends", "passes", "codegen", "runtime", "compiler", "sources")}
 MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.errors": set(),
     "onnxla.config": {"onnxla.errors"},
     "onnxla.watch": {"onnxla.errors"},
+    "onnxla.files": set(),
     "onnxla.hlo": HLO,
     "onnxla.frontends": HLO | {"onnxla.frontends"},
     "onnxla.passes": HLO | {"onnxla.passes"},

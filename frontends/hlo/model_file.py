@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from onnxla.config import Limits
 from onnxla.errors import ModelFormatError
+from onnxla.files import read_file
 from onnxla.frontends.hlo.bytecode import MAGIC, text_of_bytecode, text_of_export
 from onnxla.frontends.hlo.operations import read_program
 from onnxla.frontends.hlo.syntax import Program
@@ -61,7 +62,7 @@ def read_hlo(model: Any, limits: Limits | None = None, weights: Weights | None =
         return _of_bytes(bytes(model), "the model", limits, weights)
     path = Path(model)
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise ModelFormatError(f"{path} cannot be read as HLO text: {error}") from error
     return _of_bytes(data, str(path), limits, weights or weights_beside(path))

@@ -11,6 +11,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from onnxla.errors import InputError, ModelFormatError
+from onnxla.files import open_file, read_file
 from onnxla.frontends.tensorflow.checkpoint import Checkpoint
 from onnxla.frontends.tensorflow.choices import with_choices
 from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
@@ -50,7 +51,7 @@ def is_tensorflow(source: object) -> bool:
     if os.path.isdir(path) or path.name in _FILES:
         return True
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             head = file.read(4096)
     except OSError:
         return False
@@ -115,7 +116,7 @@ def _model_of_graph(name: str, graph: Any) -> TensorFlowModel:
 
 def _read(message: Any, path: Path) -> Any:
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise ModelFormatError(f"{path} cannot be read: {error}") from error
     if path.suffix != ".pbtxt":

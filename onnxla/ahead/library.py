@@ -18,6 +18,7 @@ from onnxla.ahead.objects import data_object, rename_symbols
 from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.target import Target
 from onnxla.errors import ArtifactError, DeviceError, InputError
+from onnxla.files import write_file
 from onnxla.runtime.elf import read_object
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import GPU_TRIPLE, Program
@@ -137,11 +138,12 @@ def _undefined(objects: Sequence[bytes]) -> tuple[str, ...]:
 def _write_files(folder: Path, name: str, program: Program, library: bytes) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     static, header, config = folder / f"lib{name}.a", folder / f"{name}.h", folder / f"{name}.pc"
-    static.write_bytes(library)
-    header.write_text(c_header(name, program))
-    config.write_text(
+    write_file(static, library)
+    write_file(header, c_header(name, program))
+    write_file(
+        config,
         f"prefix=${{pcfiledir}}\n\nName: {name}\nDescription: a model compiled by onnxla\nVersion: 1\n"
-        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -l{name} -lm -lpthread\n"
+        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -l{name} -lm -lpthread\n",
     )
     shared = _link_shared(static, folder / f"lib{name}.so", program.triple)
     return (static, header, config, *shared)
@@ -159,5 +161,5 @@ def _link_shared(static: Path, shared: Path, triple: str) -> tuple[Path, ...]:
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode or not made.exists():
             return ()
-        shutil.copy(made, shared)
+        write_file(shared, made.read_bytes())
     return (shared,)

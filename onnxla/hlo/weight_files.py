@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from onnxla.errors import HloError
+from onnxla.files import write_file, writing
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Module
 from onnxla.hlo.parser import Weights
@@ -41,7 +42,7 @@ def write_weights(text: Path, module: Module) -> None:
     for name, literal in constants.items():
         index[name] = _file_name(literal)
         _write_once(folder / index[name], literal.array)
-    (folder / f"{text.name}.json").write_text(json.dumps(index, indent=1) + "\n")
+    write_file(folder / f"{text.name}.json", json.dumps(index, indent=1) + "\n")
 
 
 def weights_beside(text: Path) -> Weights | None:
@@ -72,10 +73,8 @@ def _write_once(path: Path, array: Array) -> None:
     """The file appears whole or not at all, so that one that is there need not be written again."""
     if path.exists():
         return
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(temporary, "wb") as file:
+    with writing(path) as file:
         np.save(file, array, allow_pickle=False)
-    os.replace(temporary, path)
 
 
 def _read_index(path: Path) -> Mapping[str, str]:

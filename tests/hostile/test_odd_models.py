@@ -2,29 +2,13 @@
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import onnxla
 from onnxla.errors import ArtifactError, ResourceLimitError
 from onnxla.hlo.types import Array
-
-X = np.arange(4, dtype=np.float32)
-
-
-def tensor(name: str, shape: list[int] | None) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-
-
-def model_of(
-    nodes: list[NodeProto],
-    inputs: list[ValueInfoProto],
-    outputs: list[ValueInfoProto],
-    initializers: dict[str, Array] | None = None,
-) -> ModelProto:
-    weights = [numpy_helper.from_array(a, name) for name, a in (initializers or {}).items()]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+from tests.hostile.models import X, model_of, tensor
 
 
 def compiled(model: ModelProto) -> onnxla.CompiledModel:

@@ -20,7 +20,7 @@ _FUNCTION = """
   b = Mul (a, k)
 }"""
 MODELS = (
-    "g (float[N,3,9,9] x) => (y) <float[4,3,3,3] w, float[4] b> "
+    "g (float[N,3,9,9] x, float[4,3,3,3] w, float[4] b) => (y) "
     "{ c = Conv <pads = [1,1,1,1], strides = [2,2]> (x, w, b) r = Relu (c) y = MaxPool <kernel_shape = [2,2]> (r) }",
     "g (float[N,M] x) => (y) <int64[2] s = {0,-1}, int64[1] one = {1}> "
     "{ h = Shape (x) n = Gather <axis = 0> (h, one) t = Concat <axis = 0> (one, n) r = Reshape (x, s) "
@@ -29,10 +29,10 @@ MODELS = (
     "else_branch = b () => (e) { e = Abs (x) }> }",
     "g (float[2,3] x, int64 n, bool go) => (y) { y = Loop (n, go, x) <body = b (int64 i, bool c, float[2,3] v) "
     "=> (d, w) { d = Identity (c) w = Add (v, v) }> }",
-    "g (float[5,2] x) => (y, z) <float[2] i> { y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] v) "
+    "g (float[5,2] x, float[2] i) => (y, z) { y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] v) "
     "=> (o, p) { o = Add (s, v) p = Neg (o) }> (i, x) }",
-    "g (float[3,5,4] x) => (y, h, c) <float[1,24,4] w, float[1,24,6] r> { y, h, c = LSTM <hidden_size = 6> (x, w, r) }",
-    "g (uint8[2,8] x) => (y) <float s = {0.5}, uint8 z = {3}, float[8,4] w> "
+    "g (float[3,5,4] x, float[1,24,4] w, float[1,24,6] r) => (y, h, c) { y, h, c = LSTM <hidden_size = 6> (x, w, r) }",
+    "g (uint8[2,8] x, float[8,4] w) => (y) <float s = {0.5}, uint8 z = {3}> "
     "{ d = DequantizeLinear (x, s, z) m = MatMul (d, w) y = QuantizeLinear (m, s, z) }",
     "g (float[2,8] x) => (y, v, i) <int64[1] k = {3}, int64[2] st = {0,-1}, int64[2] en = {9,-9}, int64[2] ax = {0,1}, "
     "int64[2] sp = {1,-1}> { s = Slice (x, st, en, ax, sp) v, i = TopK (s, k) y = Softmax (s) }",
