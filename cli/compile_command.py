@@ -45,6 +45,7 @@ def compile_model(
     )
     compiled = wanted.compile()
     require_programs(compiled, wanted)
+    wanted.forget_model()  # which would be in memory beside the file that is written
     written = compiled.save(path)
     if as_json:
         print_json(_document(compiled, path, written))

@@ -12,6 +12,7 @@ from onnxla.cli.feeds import require_sizes
 from onnxla.cli.output import progress_bar
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import InputError
+from onnxla.files import open_file
 from onnxla.runtime.program import GPU_TRIPLE
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _ZIP = b"PK\x03\x04"
 def is_artifact(path: Path) -> bool:
     """Whether the file begins as compiled models do."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return file.read(len(_ZIP)) == _ZIP
     except OSError:
         return False
@@ -158,6 +159,11 @@ class Request:
                 progress=progress,
                 **self.cut.arguments(),
             )
+
+    def forget_model(self) -> None:
+        """Give the memory of the model back; it is read again where somebody asks for it."""
+        self.__dict__.pop("onnx", None)
+        self.__dict__.pop("tensorflow", None)
 
     def load(self) -> onnxla.CompiledModel:
         """The compiled model: from its artifact, or made now."""

@@ -58,11 +58,16 @@ class Problem:
 def pack_panels(right: NumpyArray, width: int, dtype: DType, group: int = 1) -> NumpyArray:
     """`right` as [batch, depth, columns] to [batch, panels, depth / group, width, group]; missing columns are zero."""
     batches, depth, columns = right.shape
-    panels = -(-columns // width)
-    padded = np.zeros((batches, depth, panels * width), dtype)
-    padded[:, :, :columns] = right
-    parts = padded.reshape(batches, depth // group, group, panels, width)
-    return np.ascontiguousarray(parts.transpose(0, 3, 1, 4, 2))
+    panels, whole = -(-columns // width), columns // width
+    packed = np.zeros((batches, panels, depth // group, width, group), dtype)
+    # Splitting a dimension copies nothing, so the result is all that is in memory beside the weights.
+    parts = right[:, :, : whole * width].reshape(batches, depth // group, group, whole, width)
+    packed[:, :whole] = parts.transpose(0, 3, 1, 4, 2)
+    left = columns - whole * width
+    if left:
+        rest = right[:, :, whole * width :].reshape(batches, depth // group, group, left)
+        packed[:, whole, :, :left] = rest.transpose(0, 1, 3, 2)
+    return packed
 
 
 def group_of(left: ElementType, right: ElementType, result: ElementType, target: Target) -> int:

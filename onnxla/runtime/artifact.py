@@ -30,6 +30,7 @@ from onnxla.errors import ArtifactError, OnnxlaError
 from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.padding import Padding
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
+from onnxla.runtime.residency import let_go
 from onnxla.runtime.results import Result, indices_of, result_json, result_of_json
 from onnxla.runtime.shared_pages import MOST_EXTENTS, PAGE, map_image, share_pages
 from onnxla.runtime.signature import ModelSignature, ModelTensor
@@ -45,6 +46,7 @@ _COMMENT = "onnxla artifact: manifest at {:020d} of {:020d} bytes, digest {}"
 _COMMENT_FORM = re.compile(rb"onnxla artifact: manifest at (\d{20}) of (\d{20}) bytes, digest ([0-9a-f]{64})")
 _COMMENT_SIZE = len(_COMMENT.format(0, 0, "0" * 64))
 _MAX_MANIFEST = 256 << 20
+_CHUNK = 4 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _PADDING_HEADER = 0xD935  # the extra field that Android's zipalign introduced for the same purpose
 _ZIP64_EXTRA = 20
@@ -93,7 +95,7 @@ def read_artifact(path: str | os.PathLike[str], *, verify_weights: str = "fast")
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
             return _Reader(data, verify_weights, file.fileno()).artifact()
     except OSError as error:
@@ -117,7 +119,7 @@ class _Sections:
         self._known: dict[tuple[str, str], str] = {}
 
     def add(self, prefix: str, suffix: str, data: Section) -> str:
-        digest = digest_of(data)
+        digest = digest_of(data, let_go)
         if (prefix, digest) not in self._known:
             count = sum(1 for known, _ in self._known if known == prefix)
             self._put(f"{prefix}/{count}{suffix}", data, digest)
@@ -140,7 +142,8 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
     shared = share_pages([p.weights for p in artifact.programs])
     names = [sections.add("weights", ".bin", content) for content in shared.sections]
     weights = [[[names[e.section], e.offset, e.size] for e in extents] for extents in shared.images]
-    programs = [_program_json(p, k, w, sections) for k, (p, w) in enumerate(zip(artifact.programs, weights, strict=True))]
+    pairs = enumerate(zip(artifact.programs, weights, strict=True))
+    programs = [_program_json(program, k, places, sections) for k, (program, places) in pairs]
     state = _arrays_json(artifact.state, "state", sections)
     with ZipFile(file, "w", ZIP_STORED) as archive:
         table = {}
@@ -148,7 +151,7 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
             offset = _add_entry(archive, file, name, data)
             table[name] = {"offset": offset, "size": len(data), "digest": sections.digests[name]}
             if name.startswith("weights/"):
-                table[name]["checksum"] = checksum_of(data)
+                table[name]["checksum"] = checksum_of(data, let_go)
         manifest = {
             "format": "onnxla",
             "format_version": FORMAT_VERSION,
@@ -178,7 +181,10 @@ def _add_entry(archive: "ZipFile", file: IO[bytes], name: str, data: Section) ->
     padding = -unpadded % PAGE
     info.extra = struct.pack("<HH", _PADDING_HEADER, padding) + bytes(padding)
     with archive.open(info, "w", force_zip64=True) as entry:
-        entry.write(data)
+        for start in range(0, len(data), _CHUNK):
+            chunk = memoryview(data)[start : start + _CHUNK]
+            entry.write(chunk)
+            let_go(chunk)
     return unpadded + padding
 
 

@@ -8,6 +8,7 @@ their weights with it when they are loaded.
 import hashlib
 import threading
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,14 +18,18 @@ _BLOCK = 4 << 20
 _PAGE = 4096
 
 
-def digest_of(data: bytes | memoryview) -> str:
+Then: TypeAlias = Callable[[memoryview], None]
+"""What to do with a block when it has been read."""
+
+
+def digest_of(data: bytes | memoryview, then: Then | None = None) -> str:
     """The SHA-256 digest of the SHA-256 digests of the blocks, in hexadecimal."""
-    return hashlib.sha256(_hash_blocks(data, lambda block: hashlib.sha256(block).digest())).hexdigest()
+    return hashlib.sha256(_hash_blocks(data, lambda block: hashlib.sha256(block).digest(), then)).hexdigest()
 
 
-def checksum_of(data: bytes | memoryview) -> str:
+def checksum_of(data: bytes | memoryview, then: Then | None = None) -> str:
     """The SHA-256 digest of the sums of each 4096 bytes as 64-bit words, in hexadecimal."""
-    return hashlib.sha256(_hash_blocks(data, _page_sums)).hexdigest()
+    return hashlib.sha256(_hash_blocks(data, _page_sums, then)).hexdigest()
 
 
 def digest_of_all(parts: Iterable[bytes | memoryview | str]) -> str:
@@ -40,7 +45,7 @@ def _page_sums(block: memoryview) -> bytes:
     return sums
 
 
-def _hash_blocks(data: bytes | memoryview, block_hash: Callable[[memoryview], bytes]) -> bytes:
+def _hash_blocks(data: bytes | memoryview, block_hash: Callable[[memoryview], bytes], then: Then | None) -> bytes:
     """The hashes of the blocks of `data`, joined. The hash functions let other threads run meanwhile."""
     view = memoryview(data).cast("B")
     blocks = [view[start : start + _BLOCK] for start in range(0, len(view), _BLOCK)]
@@ -50,6 +55,8 @@ def _hash_blocks(data: bytes | memoryview, block_hash: Callable[[memoryview], by
     def work(first: int) -> None:
         for k in range(first, len(blocks), step):
             hashes[k] = block_hash(blocks[k])
+            if then is not None:
+                then(blocks[k])
 
     helpers = [threading.Thread(target=work, args=(first,)) for first in range(1, step)]
     for helper in helpers:

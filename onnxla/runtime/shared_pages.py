@@ -16,6 +16,7 @@ import numpy as np
 
 from onnxla.errors import ResourceLimitError
 from onnxla.runtime.program import Array
+from onnxla.runtime.residency import let_go
 
 PAGE = 4096
 MOST_EXTENTS = 20_000
@@ -123,7 +124,9 @@ def _hashes(image: Array) -> Iterator[int]:
     whole = image[: image.nbytes // PAGE * PAGE].view("<u8").reshape(-1, PAGE // 8)
     factors = np.random.default_rng(0).integers(1, 1 << 63, PAGE // 8, np.uint64) | np.uint64(1)
     for start in range(0, len(whole), _BLOCK):
-        yield from ((whole[start : start + _BLOCK] * factors).sum(axis=1, dtype=np.uint64)).tolist()
+        block = whole[start : start + _BLOCK]
+        yield from ((block * factors).sum(axis=1, dtype=np.uint64)).tolist()
+        let_go(block.data)
 
 
 def map_image(descriptor: int, extents: Sequence[tuple[int, int]]) -> Array:
