@@ -40,6 +40,10 @@ def markdown(results: Sequence[Result]) -> str:
     for reason, group in _reasons(results).items():
         passed = counts(r.reference for r in group)[0]
         lines.append(f"| {reason} | {len(group)} | {passed} |")
+    failed = [r for r in results if r.outcome.status == "fail"]
+    if failed:
+        lines += ["", "What fails, and by how much; [numerics.md](numerics.md) says more:", ""]
+        lines += [f"- {r.name}: {' '.join(r.outcome.message.split())}" for r in failed]
     ahead, behind = (_only_one(results, ours) for ours in (True, False))
     lines += ["", f"onnxla passes {len(ahead)} tests that onnxruntime does not; the other way round {len(behind)}:", ""]
     lines += [f"- {name}" for name in behind] or ["- none"]

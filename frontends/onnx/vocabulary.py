@@ -1,8 +1,8 @@
 """Inputs of strings whose only use is to be looked up: code takes their places in a list of all that is looked for.
 
-A model tells strings apart by the keys of its encoders and by nothing else. So the list of these keys, and one place
-for every other string, stand for the strings of an input; what would need the strings themselves makes the model wait
-for their values instead.
+A model tells strings apart by what its encoders and vectorizers look for, and by nothing else. So the list of that,
+and one place for every other string, stand for the strings of an input; what would need the strings themselves makes
+the model wait for their values instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from onnxla.frontends.onnx.structure import subgraphs
 from onnxla.frontends.onnx.values import ChosenStrings
 from onnxla.hlo.module import Instruction
 
-_KEYS = ("keys_strings", "keys_tensor", "classes_strings", "cats_strings")
-"""The attributes of ai.onnx.ml that strings are looked up in."""
+_KEYS = ("keys_strings", "keys_tensor", "classes_strings", "cats_strings", "pool_strings")
+"""The attributes, of ai.onnx.ml and TfIdfVectorizer, that strings are looked up in."""
 
 
 def vocabulary(model: OnnxModel) -> tuple[str, ...]:

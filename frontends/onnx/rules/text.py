@@ -1,4 +1,4 @@
-"""TfIdfVectorizer: how often the n-grams of a pool occur in rows of tokens; strings where they are known."""
+"""TfIdfVectorizer: how often the n-grams of a pool occur in rows of tokens, which are numbers or strings."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
-from onnxla.frontends.onnx.values import StringConstant
+from onnxla.frontends.onnx.string_movement import as_chosen
+from onnxla.frontends.onnx.values import ChosenStrings, StringConstant
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, S64, Array
@@ -61,15 +62,19 @@ def tf_idf_vectorizer(node: NodeView, b: Builder) -> Instruction:
 
 
 def _numbered(node: NodeView, b: Builder) -> tuple[Instruction, Array]:
-    """The tokens of the input (s64) and of the pool as numbers; known strings are numbered by the pool."""
+    """The tokens of the input (s64) and of the pool as numbers; strings are numbered by the pool, others are -1."""
     value = node.value(0)
-    if not isinstance(value, StringConstant):
+    if not isinstance(value, (StringConstant, ChosenStrings)):
         pool = np.array(node.ints("pool_int64s", ()), np.int64)
         return b.convert(node.input(0), S64), pool
     pool_strings = node.strings("pool_strings")
     number = {s: i for i, s in enumerate(dict.fromkeys(pool_strings))}
-    tokens = np.array([number.get(s, -1) for s in value.array.reshape(-1).tolist()], np.int64)
-    return b.constant(tokens.reshape(value.array.shape)), np.array([number[s] for s in pool_strings], np.int64)
+    chosen = as_chosen(b, value)
+    numbers = np.array([number.get(s, -1) for s in chosen.table], np.int64)
+    if chosen.input:
+        numbers[-1] = -1
+    tokens = b.take(b.constant(numbers), b.convert(chosen.places, S64), 0)
+    return tokens, np.array([number[s] for s in pool_strings], np.int64)
 
 
 def _counts(node: NodeView, b: Builder, x: Instruction, pool: _Pool) -> Instruction:

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import NodeProto, helper
+from onnx import NodeProto, TensorProto, helper
 
+import onnxla
 from onnxla.errors import OnnxlaError
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.hlo.types import Array
-from tests.frontends.witness import check_against_onnxruntime, model_of, run_imported
+from tests.frontends.witness import check_against_onnxruntime, model_of, run_imported, run_onnxruntime
 
 TOKENS = np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]], np.int64)
 POOL: dict[str, Any] = {
@@ -42,6 +43,19 @@ class TestTfIdf:
         plain = helper.make_node("TfIdfVectorizer", ["x"], ["y"], mode="TF", max_skip_count=1, **POOL)
         (expected,) = check_against_onnxruntime(model_of([plain], {"x": TOKENS}, ["y"]), {"x": TOKENS})
         np.testing.assert_array_equal(ours, expected)
+
+    def test_any_strings_when_it_runs(self) -> None:
+        """Code is made once, for words of the pool and others alike."""
+        pool = {k: v for k, v in POOL.items() if k != "pool_int64s"}
+        pool["pool_strings"] = ["two", "three", "five", "four", "five", "six", "seven", "eight", "six", "seven"]
+        node = helper.make_node("TfIdfVectorizer", ["x"], ["y"], mode="TF", max_skip_count=1, **pool)
+        info = helper.make_tensor_value_info("x", TensorProto.STRING, [2, 5])
+        model = model_of([node], {"x": info}, {"y": TensorProto.FLOAT})
+        compiled = onnxla.compile(model)
+        for words in ("five six seven eight two two three nine  five", "\0 six seven seven é two five six five six"):
+            x = np.array(words.split(" "), object).reshape(2, 5)
+            np.testing.assert_array_equal(compiled.run(None, {"x": x})[0], run_onnxruntime(model, {"x": x})[0])
+        assert len(compiled.programs) == 1
 
 
 def lengths_of(nodes: list[NodeProto], held: dict[str, Array], result: str) -> Array:
