@@ -20,13 +20,13 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from onnxla.errors import ArtifactError, OnnxlaError
+from onnxla.files import open_file, writing
 from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.padding import Padding
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
@@ -70,18 +70,10 @@ class Artifact:
 
 def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
     """Write atomically: the file appears whole or not at all. Returns its size. Raises ArtifactError."""
-    folder, name = os.path.split(os.fspath(path))
-    temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}")
     try:
-        try:
-            with open(temporary, "x+b") as file:
-                _write_zip(file, artifact)
-                size = file.tell()
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        with writing(path) as file:
+            _write_zip(file, artifact)
+            size = file.tell()
     except OSError as error:
         raise ArtifactError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
     return size
