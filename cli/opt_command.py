@@ -11,6 +11,7 @@ from onnxla.cli import arguments
 from onnxla.cli.output import print_json, safe, say
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError
+from onnxla.files import write_file
 
 if TYPE_CHECKING:
     from onnxla.hlo.module import Module
@@ -86,7 +87,7 @@ def _write(output: Path, text: str, module: "Module") -> None:
     from onnxla.hlo.weight_files import write_weights
 
     try:
-        output.write_text(text)
+        write_file(output, text)
         write_weights(output, module)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error}") from error

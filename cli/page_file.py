@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from onnxla import CompiledModel
 from onnxla.errors import InputError
+from onnxla.files import write_file
 
 if TYPE_CHECKING:
     from onnxla.roofline.limits import Limits
@@ -21,8 +22,9 @@ def write_page(
     """Write the page of the program used last; returns its size in bytes. Raises InputError, ArtifactError."""
     from onnxla.page.model_page import model_page
 
-    page = model_page(compiled.programs[0], compiled.about, title, profile, limits)
+    page = model_page(compiled.programs[0], compiled.about, title, profile, limits).encode()
     try:
-        return path.write_bytes(page.encode())
+        write_file(path, page)
+        return len(page)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -15,6 +15,7 @@ from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import request
 from onnxla.cli.output import duration, plain, print_json, say, table
 from onnxla.errors import InputError
+from onnxla.files import write_file
 from onnxla.runtime.profiler import Profile, ProfileRow
 from onnxla.runtime.program import GPU_TRIPLE
 
@@ -105,7 +106,7 @@ def _write_trace(path: Path, found: Profile, name: str) -> None:
     from onnxla.runtime.trace import chrome_trace
 
     try:
-        path.write_text(json.dumps(chrome_trace(found, name), ensure_ascii=True) + "\n")
+        write_file(path, json.dumps(chrome_trace(found, name), ensure_ascii=True) + "\n")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error}") from error
 

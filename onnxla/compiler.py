@@ -19,15 +19,17 @@ from onnxla.codegen.gpu.backend import compile_gpu
 from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.kernels.ir import Kernel
-from onnxla.codegen.plan import Launch, Plan, Steps, memory_table, nested, slots_of
+from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Steps, WhileLoop, memory_table, nested, slots_of
+from onnxla.codegen.traffic import bytes_moved
 from onnxla.config import GPU_PRECISIONS, CompileOptions
 from onnxla.errors import DeviceError, InputError
+from onnxla.files import write_file
 from onnxla.hlo.graphviz import module_to_dot
 from onnxla.hlo.module import Module, sources_of
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
-from onnxla.page.inside import CODE_STAGE, RESOURCES_STAGE, Inside, assembly_of, code_index
-from onnxla.page.kernel_code import KernelCode, cpu_code, gpu_code, lasting_log, resource_report
+from onnxla.page.inside import CODE_STAGE, RESOURCES_STAGE, Inside, code_index, listed
+from onnxla.page.kernel_code import KernelCode, gpu_code, lasting_log, resource_report
 from onnxla.passes.pipeline import PassRecord
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.cache import CacheKey, CompileCache
@@ -143,7 +145,7 @@ class Compiler:
         }
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (folder / name).write_text(text)
+            write_file(folder / name, text)
 
     def _made_for_cpu(self, module: Module, options: CompileOptions) -> "_Made":
         assert isinstance(self.target, Target)
@@ -154,10 +156,6 @@ class Compiler:
             files = {f"code-{k:02d}.ll": text for k, text in enumerate(code.code.texts)}
             return files | {f"code-{k:02d}.s": assembly(text, target, level) for k, text in enumerate(code.code.texts)}
 
-        def listing() -> Mapping[str, KernelCode]:
-            assembled = assembly_of(target, level)
-            return {symbol: cpu_code(text, assembled(text)) for symbol, text in code.code.functions.items()}
-
         return _Made(
             plan=code.plan,
             objects=tuple(code.objects),
@@ -167,7 +165,7 @@ class Compiler:
             cpu=target.cpu,
             features=target.features,
             symbols=code.code.symbols,
-            code=listing,
+            code=lambda: listed(code.code.functions, target, level),
             dumps=dumps,
             texts={CODE_STAGE: code_index(code.code.functions)},
         )
@@ -277,6 +275,10 @@ class _Clock:
         self.memory_bytes[name] = watch.peak_memory() - peak
 
 
+_OPERATIONS = {Copy: "copy", WhileLoop: "while", Branch: "conditional"}
+"""What a step without a kernel does, in HLO's words."""
+
+
 def _steps(plan: Plan, symbols: Mapping[Kernel, str]) -> Iterator[Step]:
     """The rows of a profile: every step, and those inside it behind it, in the order of `walk_steps`."""
 
@@ -285,11 +287,12 @@ def _steps(plan: Plan, symbols: Mapping[Kernel, str]) -> Iterator[Step]:
             kernel = step.kernel if isinstance(step, Launch) else None
             instruction = plan.instructions.get(step.name)
             nodes = sources_of(instruction) if kernel and instruction else []
+            whole = 0 if nested(step) else sum(slot.buffer.bytes for slot in slots_of(step))
             yield Step(
                 name=step.name,
-                op=step.opcode if isinstance(step, Launch) else type(step).__name__.lower(),
+                op=step.opcode if isinstance(step, Launch) else _OPERATIONS[type(step)],
                 source=str(step.node) if step.node else "",
-                bytes=0 if nested(step) else sum(slot.buffer.bytes for slot in slots_of(step)),
+                bytes=bytes_moved(step, instruction) if isinstance(step, Launch) else whole,
                 flops=int(kernel.flops) if kernel else 0,
                 depth=depth,
                 kernel=symbols[kernel] if kernel else "",

@@ -4,11 +4,11 @@ A dump has it at hand. An artifact has the HLO, from which the plan and the kern
 weights apart, and code is shown only where its digest is that of the code in the artifact.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onnxla.codegen.cpu.compile_llvm import assembly
+from onnxla.codegen.cpu.compile_parallel import assemble_modules
 from onnxla.codegen.cpu.emit_llvm import emit_kernel
 from onnxla.codegen.cpu.generate import distinct_functions
 from onnxla.codegen.cpu.target import Target, parse_target
@@ -52,9 +52,11 @@ def code_index(functions: Mapping[str, str]) -> str:
     return "".join(f"{symbol}  {digest_of(text.encode())}\n" for symbol, text in functions.items())
 
 
-def assembly_of(target: Target, level: int) -> Callable[[str], str]:
-    """Makes the assembly of the LLVM IR of one kernel."""
-    return lambda text: assembly(f'target triple = "{target.triple}"\n\n{text}', target, level)
+def listed(functions: Mapping[str, str], target: Target, level: int) -> dict[str, KernelCode]:
+    """The code of kernels for a CPU: their LLVM IR, and the assembly made of it as objects are, each on its own."""
+    head = f'target triple = "{target.triple}"\n\n'
+    assemblies = assemble_modules([(head + text, level) for text in functions.values()], target)
+    return {symbol: cpu_code(text, made) for (symbol, text), made in zip(functions.items(), assemblies, strict=True)}
 
 
 def inside_of(program: Program, about: Mapping[str, Any]) -> Inside:
@@ -79,8 +81,7 @@ def _of_cpu(program: Program, module: Module, target: Target, options: Mapping[s
     plan = make_plan(module, lambda i: lower(i, target, direct_only=direct_only), WeightsImage())
     symbols, functions = distinct_functions(plan, emit_kernel)
     known, notes = _verified(program, functions)
-    make = assembly_of(target, int(options.get("opt_level", 2)))
-    return Inside(module, plan, symbols, {s: cpu_code(text, make(text)) for s, text in known.items()}, notes)
+    return Inside(module, plan, symbols, listed(known, target, int(options.get("opt_level", 2))), notes)
 
 
 def _of_gpu(program: Program, module: Module, target: GpuTarget) -> Inside:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxla.codegen.kernels.ir import Kernel, walk
-from onnxla.codegen.plan import Launch, Plan, slots_of, walk_steps
+from onnxla.codegen.plan import Launch, Plan, walk_steps
+from onnxla.codegen.traffic import bytes_moved
 from onnxla.errors import InputError
 
 
@@ -81,7 +82,7 @@ def floors(plan: Plan, gpu: Gpu) -> Iterator[Floor]:
         if not isinstance(step, Launch):
             continue
         unit = unit_of(step.kernel)
-        count = sum(slot.buffer.bytes for slot in slots_of(step))
+        count = bytes_moved(step, plan.instructions.get(step.name))
         yield Floor(
             step=step.name,
             kernel=step.kernel.name,

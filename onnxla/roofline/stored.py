@@ -8,6 +8,7 @@ from typing import Any
 
 from onnxla.codegen.cpu.target import Target, host_target
 from onnxla.config import RuntimeSettings
+from onnxla.files import write_file
 from onnxla.roofline.limits import Limits
 from onnxla.roofline.measure import measure_limits
 from onnxla.version import __version__
@@ -59,10 +60,4 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, known: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
-        temporary.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-        os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+    write_file(path, json.dumps(known, indent=1, sort_keys=True) + "\n")
