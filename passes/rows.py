@@ -58,8 +58,8 @@ def placed(state: State) -> Placed | None:
 def common(operands: Sequence[Instruction], states: Sequence[State]) -> Placed | None:
     """The state of what is computed from tensors of one shape, element by element; scalars may be among them."""
     found = [placed(s) for s in states]
-    rows = {s for s in found if isinstance(s, Rows)}
-    even = {s for s in found if isinstance(s, Even)}
+    rows: set[Placed] = {s for s in found if isinstance(s, Rows)}
+    even: set[Placed] = {s for s in found if isinstance(s, Even)}
     if not rows and not even:
         return None
     if len(rows) > 1 or len({s.dimension for s in rows | even}) > 1:

@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,11 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxla
 from onnxla import cache_key, compiler
+from onnxla.frontends.onnx.model_file import read_model
+from onnxla.hlo.printer import print_module
 from onnxla.runtime.cache import CompileCache
 from onnxla.runtime.program import Array
+from onnxla.sources import OnnxSource
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 W = np.array([1, 2, 4, 8], np.float32)
@@ -48,16 +52,10 @@ def is_cached(model: onnxla.CompiledModel) -> bool:
 def differing(folder: Path, model: ModelProto | None = None, rows: int = 3, **options: object) -> list[str]:
     """The parts of the key in which the nearest entry differs."""
     settings = onnxla.CompileOptions.from_environment(**options)
-    source = compiler.Source  # the type of what follows
-    from onnxla.api import _Cut, _source
-
-    found: compiler.Source = _source(model or a_model(), settings, onnxla.Limits(), {}, None, _Cut())
-    assert isinstance(found, source)
-    maker = compiler.Compiler(found, "cpu", settings)
-    imported = found.load({}, {"rows": rows}, {})
-    comparison = CompileCache(folder, 1 << 30).compare(
-        maker.cache_key(imported, compiler.print_module(imported.module))
-    )
+    source = OnnxSource(read_model(model or a_model()), settings, onnxla.Limits(), {})
+    imported = source.load({}, {"rows": rows}, {})
+    key = compiler.Compiler(source, "cpu", settings).cache_key(imported, print_module(imported.module))
+    comparison = CompileCache(folder, 1 << 30).compare(key)
     assert comparison is not None
     return [part.name for part in comparison.differing]
 
@@ -106,7 +104,12 @@ def test_another_onnxla_is_a_miss(name: str, part: str, tmp_path: Path, monkeypa
 
 def test_what_does_not_change_the_code_is_no_miss(tmp_path: Path) -> None:
     compiled(tmp_path / "c")
-    options = {"verify": False, "dump_to": str(tmp_path / "dump"), "compile_timeout": 100, "cache_bytes": 1 << 20}
+    options: dict[str, Any] = {
+        "verify": False,
+        "dump_to": str(tmp_path / "dump"),
+        "compile_timeout": 100,
+        "cache_bytes": 1 << 20,
+    }
     assert is_cached(compiled(tmp_path / "c", **options))
 
 

@@ -122,7 +122,7 @@ def test_padding_that_does_not_fit_its_program_is_refused(model: onnxla.Compiled
     good = program.padding
     assert good is not None and good.fits(program.inputs, program.outputs)
     stored = good.to_json()
-    for change in (
+    changes: list[dict[str, object]] = [
         {"rows": 8},
         {"least": 0},
         {"least": 10},
@@ -133,9 +133,11 @@ def test_padding_that_does_not_fit_its_program_is_refused(model: onnxla.Compiled
         {"outputs": [None]},
         {"outputs": [[0, 1, 2], None]},
         {"outputs": [[9, 1, 1], None]},
-    ):
+    ]
+    for change in changes:
         assert not Padding.from_json({**stored, **change}).fits(program.inputs, program.outputs), change
-    for change in ({"rows": "9"}, {"least": -1}, {"inputs": {"x": True}}, {"outputs": [[0, 1, 1.5]]}, {"name": 3}):
+    changes = [{"rows": "9"}, {"least": -1}, {"inputs": {"x": True}}, {"outputs": [[0, 1, 1.5]]}, {"name": 3}]
+    for change in changes:
         with pytest.raises(ArtifactError, match="padding that is no padding"):
             Padding.from_json({**stored, **change})
 

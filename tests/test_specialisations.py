@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import onnxla
 from onnxla.errors import InputError, ResourceLimitError
 from onnxla.runtime.artifact import read_artifact
+from onnxla.watch import watching
 from tests.cli.command import DIGITS, succeed
 from tests.cli.command import onnxla as command
 
@@ -117,7 +119,7 @@ def test_warming_up_compiles_before_the_first_run(monkeypatch: pytest.MonkeyPatc
         ({"dims": {"other": 3}}, "a size is missing"),
     ):
         with pytest.raises(InputError, match=message):
-            model.warm_up(**wrong)  # type: ignore[arg-type]
+            model.warm_up(**wrong)
 
 
 def test_values_that_decide_are_asked_for_when_warming_up() -> None:
@@ -138,14 +140,18 @@ def test_values_that_decide_are_asked_for_when_warming_up() -> None:
 def test_a_run_that_compiles_for_too_long_ends_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from onnxla.codegen import workers
-
     started: list[subprocess.Popen[bytes]] = []
     start = subprocess.Popen
+
+    def recorded(*arguments: Any, **options: Any) -> "subprocess.Popen[bytes]":
+        started.append(start(*arguments, **options))
+        return started[-1]
+
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(workers.subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)) or started[-1])
-    model = onnxla.compile(DIGITS, options={"compile_timeout": 1e-3})
+    monkeypatch.setattr(subprocess, "Popen", recorded)
+    model = onnxla.compile(DIGITS)
+    monkeypatch.setattr("onnxla.api.watching", lambda progress, seconds: watching(progress, 1e-3))
     images = np.zeros((2, 1, 8, 8), np.float32)
     with pytest.raises(ResourceLimitError, match="compiling takes longer than compile_timeout=0.001 seconds"):
         model(images)

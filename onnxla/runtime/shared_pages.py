@@ -142,7 +142,7 @@ def map_image(descriptor: int, extents: Sequence[tuple[int, int]]) -> Array:
     for offset, length in extents:
         _mapped(at, length, _PRIVATE | _FIXED, descriptor, offset)
         at += length
-    image = np.frombuffer(memory, np.uint8)
+    image: Array = np.frombuffer(memoryview(memory), np.uint8)
     image.flags.writeable = False
     return image
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from onnxla.codegen import workers
 from onnxla.codegen.workers import shared_out
 from onnxla.errors import InternalError, ResourceLimitError
 from onnxla.watch import watching
@@ -25,7 +24,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list["subprocess.Popen[
         processes.append(start(*arguments, **options))  # type: ignore[call-overload]
         return processes[-1]
 
-    monkeypatch.setattr(workers.subprocess, "Popen", recorded)
+    monkeypatch.setattr(subprocess, "Popen", recorded)
     yield processes
     assert processes and all(p.returncode is not None for p in processes)
     assert not any(os.path.exists(f"/proc/{p.pid}") for p in processes)

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxla.errors import ArtifactError
-from onnxla.runtime.artifact import PAGE, Artifact, read_artifact, write_artifact
+from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.digest import digest_of
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.program import Array
+from onnxla.runtime.shared_pages import PAGE
 from onnxla.runtime.signature import ModelSignature, model_tensor
 from tests.runtime.hand_written import expected, scale_and_add
 
