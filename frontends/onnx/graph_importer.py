@@ -141,7 +141,9 @@ class GraphImporter(SessionHost):
             self.session.problems.append(found.problem)
         except HloError as error:
             self._note(ShapeError, f"{node.op_type}: {error}", source, view)
-        except (ResourceLimitError, MemoryError, RecursionError):
+        except MemoryError as error:
+            raise ResourceLimitError(f"{source} needs more memory than there is: {error}") from error
+        except (ResourceLimitError, RecursionError):
             raise
         except OnnxlaError as error:
             self._note(CompileError, f"{node.op_type}: {error}", source, view)

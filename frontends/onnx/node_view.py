@@ -21,6 +21,9 @@ Int: TypeAlias = int
 Float: TypeAlias = float
 # The class below has methods of these names, which hide the types in its own annotations.
 
+MOST_OF_A_TABLE = 1 << 27
+"""Elements that a rule writes out, of positions or weights: half a gigabyte or so."""
+
 _REQUIRED: Any = object()
 """The default of a read that must succeed."""
 
@@ -287,6 +290,11 @@ class NodeView:
     def unsupported(self, cause: str, hint: str = "") -> NoReturn:
         """This case of the operator has no import rule."""
         self._stop(UnsupportedOpError, cause, hint)
+
+    def require_table(self, elements: Int) -> None:
+        """A problem where a rule would write out a table of too many elements: a shape costs a model nothing."""
+        if elements > MOST_OF_A_TABLE:
+            self.unsupported(f"a table of {elements} elements", f"up to {MOST_OF_A_TABLE} are written out")
 
     def shape_error(self, cause: str, hint: str = "") -> NoReturn:
         """Shapes or element types do not fit together."""

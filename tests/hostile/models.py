@@ -7,6 +7,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from onnxla.hlo.types import Array
 
+_OPSETS = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
 X = np.arange(4, dtype=np.float32)
 
 
@@ -22,7 +23,7 @@ def model_of(
 ) -> ModelProto:
     weights = [numpy_helper.from_array(a, name) for name, a in (initializers or {}).items()]
     graph = helper.make_graph(list(nodes), "g", list(inputs), list(outputs), weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return helper.make_model(graph, opset_imports=_OPSETS, ir_version=9)
 
 
 def with_weights(size: int = 4096) -> ModelProto:

@@ -28,6 +28,7 @@ def remove_padding(node: NodeView, b: Builder) -> list[Instruction]:
     counts = data(node, 1, "the number of tokens").astype(np.int64).reshape(-1)
     if len(counts) != batch or (counts < 0).any() or (counts > length).any():
         node.shape_error(f"{counts.tolist()} tokens do not fit {batch} sequences of {length}")
+    node.require_table(batch * length)
     real = np.arange(length) < counts[:, None]
     places = np.concatenate([np.flatnonzero(real), np.flatnonzero(~real)]).astype(np.int32)
     output = b.take(b.reshape(x, (batch * length, hidden)), b.constant(places[: counts.sum()], S64), 0)

@@ -25,6 +25,7 @@ def relative_position_bias(node: NodeView, b: Builder) -> Instruction:
         node.shape_error(f"the table {table.tensor_type} is not [buckets, heads]")
     buckets, heads = table.shape
     (queries,), (keys,) = node.constant_ints(1), node.constant_ints(2)
+    node.require_table(queries * keys)
     distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
     places = _bucket(distance, buckets, node.int("max_distance"), bool(node.int("is_bidirectional", 0)))
     picked = b.take(b.reshape(table, (heads, buckets)), b.constant(places, S64), 1)

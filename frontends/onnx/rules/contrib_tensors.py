@@ -26,6 +26,7 @@ def inverse(node: NodeView, b: Builder) -> Instruction:
     if len(given.shape) < 2 or given.shape[-1] != given.shape[-2]:
         node.shape_error(f"{given.tensor_type} is not a batch of square matrices")
     n, batch = given.shape[-1], math.prod(given.shape[:-2])
+    node.require_table(n * n)
     matrix = b.reshape(widen(b, given), (batch, n, n))
     unit = b.constant(np.eye(n), matrix.tensor_type.element)
     both = b.concatenate([matrix, b.broadcast(unit, matrix.shape, [1, 2])], 2)
@@ -71,6 +72,7 @@ def unfold_tensor(node: NodeView, b: Builder) -> Instruction:
     if step < 1 or not 1 <= size <= x.shape[axis]:
         node.shape_error(f"windows of {size} by steps of {step} do not fit dimension {axis} of {x.tensor_type}")
     count = (x.shape[axis] - size) // step + 1
+    node.require_table(count * size)
     places = np.arange(count, dtype=np.int64)[:, None] * step + np.arange(size, dtype=np.int64)
     windows = b.take(x, b.constant(places), axis)
     rank = len(windows.shape)

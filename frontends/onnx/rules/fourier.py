@@ -137,6 +137,7 @@ def _dft(node: NodeView, b: Builder, axis: int) -> Instruction:
 def _check_length(node: NodeView, n: int) -> None:
     if n < 1:
         node.shape_error(f"a transform of length {n}")
+    node.require_table(n)
     largest = max((d for d in range(2, math.isqrt(n) + 1) if n % d == 0), default=1)
     if n > LONGEST_PRIME and largest == 1:
         node.unsupported(f"a transform of the prime length {n} is not known", "pad it to a length with small factors")
@@ -187,6 +188,7 @@ def stft(node: NodeView, b: Builder) -> Instruction:
     if members not in (1, 2) or step < 1 or n > length or (window is not None and window.shape != (n,)):
         node.shape_error(f"frames of {n} by steps of {step} do not fit the signal {signal.tensor_type} and the window")
     frames = (length - n) // step + 1
+    node.require_table(frames * n)
     places = np.arange(frames, dtype=np.int64)[:, None] * step + np.arange(n, dtype=np.int64)
     framed = b.take(b.convert(signal, F64), b.constant(places, S64), 1)
     if window is not None:

@@ -68,6 +68,7 @@ def average_over_windows(node: NodeView, b: Builder, given: Instruction) -> Inst
     """The sum over a window divided by the elements it covers, padding counted on request."""
     sliding = _read(node, given)
     total = _window_sum(b, widen(b, given), sliding)
+    node.require_table(max([math.prod(s.output for s in sliding), *(s.output * s.kernel for s in sliding)]))
     counts = _covered(sliding, include_padding=bool(node.int("count_include_pad", 0)))
     element = total.tensor_type.element
     if counts.size and counts.min() == counts.max():

@@ -134,6 +134,7 @@ def multinomial(node: NodeView, b: Builder) -> Instruction:
         node.shape_error(f"{given.tensor_type} is not [batch, classes]")
     batch, classes = logits.shape
     samples = node.int("sample_size", 1)
+    node.require_table(classes * classes)
     largest = b.broadcast(b.reduce_by("maximum", logits, [1]), logits.shape, [0])
     weights = b.exponential(b.subtract(logits, largest))
     running = b.dot(weights, b.constant(np.triu(np.ones((classes, classes), np.float32))), [1], [0])

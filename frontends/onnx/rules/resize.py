@@ -135,6 +135,7 @@ def _resize(node: NodeView, b: Builder, given: Instruction, axes: dict[int, Axis
     shape = tuple(changed[d].output if d in changed else n for d, n in enumerate(given.shape))
     if 0 in shape:
         return b.full(shape, 0, element)
+    node.require_table(max((a.output + a.size for a in changed.values()), default=0))
     x = given if method.mode == "nearest" else _as_float(b, given)
     # Shrinking first leaves less to do for the other axes.
     for d, axis in sorted(changed.items(), key=lambda item: item[1].scale):

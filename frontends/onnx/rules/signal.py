@@ -17,6 +17,7 @@ def mel_weight_matrix(node: NodeView, b: Builder) -> Instruction:
     low, high = (float(node.constant(i).reshape(())) for i in (3, 4))
     if bins < 1 or length < 1 or rate < 1 or not 0 <= low < high:
         node.shape_error(f"{bins} bins of a transform of {length} at {rate} Hz from {low} to {high} Hz")
+    node.require_table(bins * (length // 2 + 1))
     matrix = triangles(bins, length, rate, low, high)
     return b.constant(matrix, element_of_code(node.int("output_datatype", 1)))
 

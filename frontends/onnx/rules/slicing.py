@@ -105,6 +105,7 @@ def _pad_axis_by_copies(
         return x
     if size == 0:
         node.shape_error(f"{mode} padding of dimension {axis} has no element to copy")
+    node.require_table(low + size + high)
     position = np.arange(-low, size + high)
     match mode:
         case "edge":

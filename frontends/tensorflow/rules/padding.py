@@ -64,6 +64,7 @@ def mirror_pad_grad(node: NodeView, b: Builder) -> Instruction:
             continue
         size = g.shape[d] - int(low) - int(high)
         sources = mirrored_positions(node, size, int(low), int(high))
+        require_enumerable(node, len(sources) * size)
         matrix = b.constant((sources[:, None] == np.arange(size)).astype(np.float32), g.tensor_type.element)
         product = b.dot(g, matrix, [d], [0])
         last = len(g.shape) - 1

@@ -1,10 +1,12 @@
 """Pooling over windows, and its gradients. Half precision sums in f32."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from onnxla.frontends.onnx.rules.precision import widen
+from onnxla.frontends.tensorflow.axes import require_enumerable
 from onnxla.frontends.tensorflow.images import Image, image_of, kernel_sizes
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
@@ -50,7 +52,7 @@ def avg_pool(node: NodeView, b: Builder) -> Instruction:
     given = node.input(0)
     image = _image(node, given.shape)
     total = _window_sum(b, widen(b, given), image.whole_window)
-    return b.convert(_divided_by_counts(b, total, image), given.tensor_type.element)
+    return b.convert(_divided_by_counts(node, b, total, image), given.tensor_type.element)
 
 
 def _window_sum(b: Builder, x: Instruction, window: Window) -> Instruction:
@@ -58,7 +60,9 @@ def _window_sum(b: Builder, x: Instruction, window: Window) -> Instruction:
     return b.reduce_window([x], [b.constant(0, element)], window, b.combiner("add", element))
 
 
-def _divided_by_counts(b: Builder, x: Instruction, image: Image) -> Instruction:
+def _divided_by_counts(node: NodeView, b: Builder, x: Instruction, image: Image) -> Instruction:
+    require_enumerable(node, max((s.output * s.kernel for s in image.sliding), default=0))
+    require_enumerable(node, math.prod(s.output for s in image.sliding))
     counts: Array = np.ones((), np.int64)
     for s in image.sliding:
         taps = np.arange(s.output)[:, None] * s.stride - s.pad_low + np.arange(s.kernel) * s.dilation
@@ -102,7 +106,7 @@ def avg_pool_grad(node: NodeView, b: Builder) -> Instruction:
     image = _image(node, shape)
     if [s.output for s in image.sliding] != [g.shape[d] for d in image.spatial]:
         node.shape_error(f"pooling {list(shape)} does not give {g.tensor_type}")
-    shares = _divided_by_counts(b, widen(b, g), image)
+    shares = _divided_by_counts(node, b, widen(b, g), image)
     dimensions = [WindowDimension()] * image.rank
     for s, d in zip(image.sliding, image.spatial, strict=True):
         spread = (s.output - 1) * s.stride + 1

@@ -92,6 +92,7 @@ def resize_bilinear_grad(node: NodeView, b: Builder) -> Instruction:
     g, original = node.input(0), node.input(1)
     for d in (1, 2):
         taps = _linear(node, original.shape[d], g.shape[d])
+        require_enumerable(node, g.shape[d] * original.shape[d])
         matrix = np.zeros((g.shape[d], original.shape[d]), np.float32)
         for t in range(taps.positions.shape[1]):
             np.add.at(matrix, (np.arange(g.shape[d]), taps.positions[:, t]), taps.weights[:, t])
@@ -103,6 +104,7 @@ def resize_bilinear_grad(node: NodeView, b: Builder) -> Instruction:
 def resize_nearest_grad(node: NodeView, b: Builder) -> Instruction:
     g, sizes = node.input(0), node.constant_ints(1)
     for d, size in zip((1, 2), sizes, strict=True):
+        require_enumerable(node, size * g.shape[d])
         matrix = _nearest(node, size, g.shape[d])[:, None] == np.arange(size)
         g = _spread(b, g, d, matrix.astype(np.float32))
     return g
