@@ -50,12 +50,14 @@ class _Proof:
         self.what = what
 
     def refusal(self, instruction: Instruction, reason: str) -> CompileError:
+        """Names the instruction, and the node that it or what reads it comes from."""
+        node = instruction.source or next((u.source for u in instruction.users if u.source), None)
         return CompileError(
             [
                 Problem(
                     CompileError,
                     f"batches cannot be padded along {self.what}: {instruction.op.opcode} is in the way, {reason}",
-                    instruction.source,
+                    node,
                     details=(("in", repr(instruction)),),
                     hint="leave pad_to_bucket out; other sizes then need code of their own",
                 )
