@@ -235,12 +235,16 @@ class ValueEmitter:
             return rule(self, instruction, index)
         if not elementwise.is_elementwise(op.opcode):
             raise InternalError(f"no kernel computes {op.opcode} at an index")
+        return self.elementwise(instruction, index)
+
+    def elementwise(self, instruction: Instruction, index: Index) -> Value:
+        """An elementwise instruction from its operands at the same index."""
         operands = []
         for operand in instruction.operands:
             scalar = operand.tensor_type.rank == 0 and instruction.tensor_type.rank > 0
             operands.append(self.value(operand, () if scalar else index))
         source = instruction.operands[-1].tensor_type.element
-        result = elementwise.emit(self.b, op, source, operands)
+        result = elementwise.emit(self.b, instruction.op, source, operands)
         return storage.round_to(self.b, result, instruction.tensor_type.element)
 
     def load(self, array: Array, index: Index) -> Value:

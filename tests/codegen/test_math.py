@@ -204,3 +204,28 @@ def test_a_maximum_that_belongs_to_other_rows_bounds_nothing() -> None:
     (ours,) = compiled(build, [""], [x])
     exact = np.exp((x - x.max(1)[None, :]).astype(np.longdouble))
     np.testing.assert_allclose(ours, exact.astype(np.float32), rtol=1e-6)
+
+
+@pytest.mark.parametrize("opcode", ["erf", "tanh"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_one_plus_a_function_that_reaches_minus_one(opcode: str, dtype: type) -> None:
+    """Within 2e-7 where f32 goes on its own way, and closer to 0 than the sum of rounded terms would come."""
+    rng = np.random.default_rng(2026)
+    x = np.concatenate([edges(dtype), any_bits(rng, dtype, RANDOM), rng.uniform(-7, 7, RANDOM).astype(dtype)])
+
+    def build(b: Builder, name: str, v: Instruction) -> Instruction:
+        return b.add(b.unary(name, v), b.full_like(v, 1))
+
+    (ours,) = compiled(build, [opcode], [x])
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.longdouble)
+        exact = np.array([math.erfc(-v) for v in wide]) if opcode == "erf" else 2 / (1 + np.exp(-2 * wide))
+    assert np.array_equal(np.isnan(ours), np.isnan(x))
+    known = ~np.isnan(x)
+    np.testing.assert_allclose(
+        ours[known], exact[known].astype(float), rtol=0, atol=2e-7 if dtype is np.float32 else 5e-16
+    )
+    if dtype is np.float32:
+        tail = known & (x > -3) & (x < 0)
+        np.testing.assert_allclose(ours[tail], exact[tail].astype(float), rtol=1.1e-4)
+    assert (ours[x == -np.inf] == 0).all() and (ours[x == 0] == 1).all() and (ours[x == np.inf] == 2).all()

@@ -26,7 +26,19 @@ def number(b: KernelBuilder, value: float, like: Value) -> Value:
 
 
 def polynomial(b: KernelBuilder, x: Value, coefficients: Sequence[float]) -> Value:
-    """Horner's scheme, one rounding a step where the machine can; the highest power comes first."""
+    """A polynomial whose highest power comes first, one rounding a step where the machine can.
+
+    Even and odd powers go by Horner's scheme side by side, so that the steps which wait for each other are half as
+    many: in an epilogue a function is bound by its latency.
+    """
+    if len(coefficients) < 5:
+        return _horner(b, x, coefficients)
+    square = b.mul(x, x)
+    even, odd = (_horner(b, square, coefficients[::-1][k::2][::-1]) for k in (0, 1))
+    return b.multiply_add(odd, x, even)
+
+
+def _horner(b: KernelBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     total = b.const(coefficients[0], x.element, x.lanes)
     for c in coefficients[1:]:
         total = b.multiply_add(total, x, b.const(c, x.element))
