@@ -11,7 +11,7 @@ from onnxla.frontends.onnx.rules.training import TRAINING
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Dot
-from onnxla.hlo.ops.reduction import Reduce
+from onnxla.hlo.ops.reduction import Reduce, simple_combiner
 from onnxla.hlo.ops.shape import Broadcast, Transpose
 
 Parts: TypeAlias = "Sequence[Instruction | None]"
@@ -36,7 +36,7 @@ def gradient(node: NodeView, b: Builder) -> list[Instruction]:
     derivatives: dict[Instruction, Instruction] = {y: b.full_like(y, 1)}
     for value in reversed(_between(points[: len(xs)], y)):
         rule = _RULES.get(value.op.opcode)
-        if rule is None or (isinstance(value.op, Reduce) and not _is_sum(value.op)):
+        if rule is None or (isinstance(value.op, Reduce) and _combiner(value.op) is None):
             node.unsupported(f"the derivative of {value.op.opcode} is not known", "export the gradient in the model")
         for operand, part in zip(value.operands, rule(b, value, derivatives[value]), strict=True):
             if part is not None:
@@ -105,14 +105,22 @@ def _transpose(b: Builder, y: Instruction, g: Instruction) -> Parts:
     return [b.transpose(g, [int(i) for i in np.argsort(y.op.permutation)])]
 
 
-def _is_sum(op: Reduce) -> bool:
-    return op.to_apply.root.op.opcode == "add" and len(op.to_apply.parameters) == 2
+def _combiner(op: Reduce) -> str | None:
+    """`add`, `maximum` or `minimum`, whose derivatives are known."""
+    opcode = simple_combiner(op.to_apply)
+    return opcode if opcode in ("add", "maximum", "minimum") else None
 
 
 def _reduce(b: Builder, y: Instruction, g: Instruction) -> Parts:
+    """A sum's goes to all elements; that of a largest or least one to those that are it, in equal parts."""
     assert isinstance(y.op, Reduce)
     x = y.operands[0]
-    return [b.broadcast(g, x.shape, [d for d in range(len(x.shape)) if d not in y.op.dimensions]), None]
+    kept = [d for d in range(len(x.shape)) if d not in y.op.dimensions]
+    if _combiner(y.op) == "add":
+        return [b.broadcast(g, x.shape, kept), None]
+    chosen = b.convert(b.compare(x, b.broadcast(y, x.shape, kept), "EQ"), x.tensor_type.element)
+    each = b.divide(g, b.reduce_by("add", chosen, y.op.dimensions))
+    return [b.multiply(chosen, b.broadcast(each, x.shape, kept)), None]
 
 
 def _dot(b: Builder, y: Instruction, g: Instruction) -> Parts:

@@ -15,6 +15,8 @@ CHAINS: dict[str, list[tuple[str, list[str | int], dict[str, Any]]]] = {
     "arithmetic": [("Mul", ["x", "w"], {}), ("Sub", [0, "x"], {}), ("Div", [1, "w"], {})],
     "activations": [("Tanh", ["x"], {}), ("Sigmoid", [0], {}), ("Exp", [1], {}), ("Add", [2, 0], {})],
     "products": [("MatMul", ["x", "w"], {}), ("Transpose", [0], {"perm": [1, 0]}), ("MatMul", [0, 1], {})],
+    "extremes": [("ReduceMax", ["x"], {"axes": [1]}), ("ReduceMin", ["w"], {"axes": [0]}), ("Mul", [0, 1], {})],
+    "softmax": [("Softmax", ["x"], {"axis": 1}), ("LogSoftmax", ["w"], {"axis": 0}), ("Mul", [0, 1], {})],
     "sums": [("ReduceSum", ["x"], {"keepdims": 1}), ("Mul", [0, "w"], {}), ("Max", [1, "x"], {})],
 }
 
