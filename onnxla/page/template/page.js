@@ -475,7 +475,8 @@
         const [found, text] = code.find(([n]) => n === name) || code[0];
         body.textContent = text;
         body.className = found === "HLO" ? "wrap" : "";
-        body.scrollTop = 0;
+        const begin = step && step.kernel >= 0 ? text.indexOf("\n" + data.kernels[step.kernel][0] + ":") : -1;
+        body.scrollTop = begin > 0 ? (text.slice(0, begin).split("\n").length - 1) * parseFloat(getComputedStyle(body).lineHeight) : 0;
         for (const tab of tabs.children) tab.setAttribute("aria-selected", String(tab.textContent === found));
       };
       for (const [name, text] of code)
