@@ -6,7 +6,6 @@ are spelled out before they reach a terminal, and no text is read as markup.
 
 import json
 import math
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,8 +20,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-# Control characters but newline and tab, and those that reverse or hide text.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+from onnxla.errors import harmless
+
 _WIDE = 200
 """Columns where there is no terminal to ask: nothing is cut in a pipe."""
 _TELLING = 0.08
@@ -31,7 +30,7 @@ _TELLING = 0.08
 
 def safe(text: object) -> str:
     """`text` without characters that a terminal would act on: they are written as `\\x1b`."""
-    return _UNSAFE.sub(lambda m: m[0].encode("unicode_escape").decode(), str(text))
+    return harmless(str(text))
 
 
 def console() -> Console:

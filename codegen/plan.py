@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from onnxla.codegen.kernels.ir import Kernel
-from onnxla.errors import SourceNode
+from onnxla.errors import SourceNode, harmless_line
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
 
@@ -173,7 +173,7 @@ class Plan:
 
     def __str__(self) -> str:
         head = [
-            f"plan {self.name}",
+            f"plan {harmless_line(self.name)}",
             f"  arena {self.arena_bytes} bytes (live at most {self.live_bytes}, all values {self.intermediate_bytes})",
             f"  weights {self.weights_bytes} bytes",
             *(f"  input {k} {type}" for k, type in enumerate(self.inputs)),
@@ -234,7 +234,7 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterator[str]:
 
 
 def _line(step: Step) -> str:
-    comment = f"  ; {str(step.node).splitlines()[0]}" if step.node else ""
+    comment = f"  ; {step.node}" if step.node else ""
     if isinstance(step, Launch):
         marks = {Access.READ: "", Access.WRITE: "out ", Access.SCRATCH: "tmp "}
         arguments = ", ".join(f"{marks[a]}{slot}" for a, slot in zip(step.access, step.arguments, strict=True))

@@ -15,8 +15,22 @@ OnnxlaError
 └── InternalError         a fault of onnxla itself: a pass or a kernel broke an invariant
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+# Control characters but newline and tab, and those that reverse or hide text.
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def harmless(text: str) -> str:
+    """`text` without characters that a terminal would act on: they are written as `\\x1b`."""
+    return _UNSAFE.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
+
+
+def harmless_line(text: str) -> str:
+    """The same in one line."""
+    return harmless(text.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 @dataclass(frozen=True)
@@ -34,11 +48,14 @@ class SourceNode:
     def __str__(self) -> str:
         opset = f", opset {self.opset}" if self.opset else ""
         place = f", node {self.index}" if self.index >= 0 else ""
-        return f"{self.name} ({self.op_type}{opset}){place}"
+        return harmless_line(f"{self.name} ({self.op_type}{opset}){place}")
 
 
 class OnnxlaError(Exception):
-    """The base of every error that onnxla raises on purpose."""
+    """The base of every error that onnxla raises on purpose. Names in its text come from models: they are harmless."""
+
+    def __str__(self) -> str:
+        return harmless(super().__str__())
 
 
 class ModelFormatError(OnnxlaError):
