@@ -12,6 +12,7 @@ from tests.hostile.fuzzers import (
     importer,
     objects,
     shape_inference,
+    stablehlo,
     tensorflow_graph,
 )
 from tests.hostile.fuzzers.target import Target, is_accepted
@@ -26,6 +27,7 @@ TARGETS = {
         (importer, 500),
         (objects, 500),
         (shape_inference, 900),
+        (stablehlo, 200),
         (tensorflow_graph, 120),
     )
 }
