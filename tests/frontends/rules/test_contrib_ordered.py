@@ -58,7 +58,7 @@ class TestOrders:
 
 def test_gelu() -> None:
     x = np.arange(-128, 128, dtype=np.int8).reshape(4, 64)
-    (y,) = run("QOrderedGelu", {"x": x, "sx": f32(0.05), "sy": f32(0.03)})
+    (y,) = run("QOrderedGelu", {"x": x, "sx": f32(0.05), "sy": f32(0.03)}, native=True)
     wide = x.reshape(-1) * 0.05
     expected = [v / 2 * (1 + math.erf(v / math.sqrt(2))) / 0.03 for v in wide]
     assert_near(y, rounded(np.array(expected)).reshape(x.shape))
@@ -68,7 +68,7 @@ def test_gelu() -> None:
 def test_layer_normalization(with_bias: bool) -> None:
     x, gamma, beta = bytes_of(2, 3, 16), normal(16), normal(16, seed=1)
     inputs = {"x": x, "sx": f32(0.1), "g": gamma, ("b" if with_bias else "-b"): beta, "sy": f32(0.02)}
-    (y,) = run("QOrderedLayerNormalization", inputs)
+    (y,) = run("QOrderedLayerNormalization", inputs, native=with_bias)
     wide = x * 0.1
     deviation = np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     expected = (wide - wide.mean(-1, keepdims=True)) / deviation * gamma + (beta if with_bias else 0)
@@ -90,7 +90,9 @@ class TestMatMul:
         product = 0.05 * scale_b / 0.4 * (left.astype(int) @ right.astype(int))
         (y,) = run("QOrderedMatMul", inputs, **self.ORDERS)
         assert_near(y, rounded(product))
-        (y,) = run("QOrderedMatMul", inputs | {"bias": bias, "c": third, "sc": f32(0.3)}, **self.ORDERS)
+        (y,) = run(
+            "QOrderedMatMul", inputs | {"bias": bias, "c": third, "sc": f32(0.3)}, native=len(w) == 2, **self.ORDERS
+        )
         assert_near(y, rounded(product + bias + 0.3 / 0.4 * third))
 
 
@@ -117,7 +119,9 @@ def test_attention(mask: str, unidirectional: int) -> None:
     flags = MASKS[mask]
     inputs["mask" if flags is not None else "-mask"] = NONE if flags is None else flags
     orders: dict[str, Any] = {"order_input": BY_ROWS, "order_weight": BY_COLUMNS, "order_output": BY_ROWS}
-    (y,) = run("QOrderedAttention", inputs, num_heads=heads, unidirectional=unidirectional, **orders)
+    (y,) = run(
+        "QOrderedAttention", inputs, native=mask == "flags", num_heads=heads, unidirectional=unidirectional, **orders
+    )
 
     def projected(i: int) -> Array:
         wide = 0.01 * 0.01 * (i + 1) * (x.astype(int) @ weights[i].astype(int)) + biases[i]

@@ -82,9 +82,9 @@ def reference(inputs: dict[str, Array], scale: float = 1 / math.sqrt(SIZE), **at
     return [output.reshape(len(q), -1), keys, values]
 
 
-def check(inputs: dict[str, Array], **attributes: Any) -> None:
+def check(inputs: dict[str, Array], *, native: bool = False, **attributes: Any) -> None:
     heads = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
-    ours = run("PagedAttention", inputs, "y keys_out values_out", **heads, **attributes)
+    ours = run("PagedAttention", inputs, "y keys_out values_out", native=native, **heads, **attributes)
     for result, expected in zip(ours, reference(inputs, **attributes), strict=True):
         np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
 
@@ -116,7 +116,7 @@ def test_slots_say_where_keys_go() -> None:
 
 def test_sink_and_norms() -> None:
     norms = {"q_norm": normal(SIZE, seed=5), "k_norm": normal(SIZE, seed=6)}
-    check(with_inputs(given(), sink=normal(HEADS, seed=7), **norms))
+    check(with_inputs(given(), sink=normal(HEADS, seed=7), **norms), native=True)
 
 
 def test_packed_is_apart() -> None:
