@@ -92,8 +92,9 @@ def compile(
             if programs or len(choices) > 1 or not may_compile_later(error):
                 raise
     fixed = _single_sizes(dims or {})
-    interface = source.signature(fixed, shapes or {})
-    if len(programs) == 1:
+    padded = {p.padding.name for p in programs if p.padding is not None}
+    interface = source.signature({n: size for n, size in fixed.items() if n not in padded}, shapes or {})
+    if len(programs) == 1 and not padded:
         interface = replace(
             interface, inputs=input_tensors(programs[0]), outputs=result_tensors(programs[0], interface.outputs)
         )

@@ -164,6 +164,17 @@ def test_threads_of_different_sizes_at_once(
     assert not failures
 
 
+def test_a_single_size_takes_everything_below(tmp_path: Path, reference: onnxruntime.InferenceSession) -> None:
+    single = onnxla.compile(two_outputs(), dims={"batch": 3}, options={"pad_to_bucket": "batch"})
+    assert [t.shape for t in single.get_inputs()] == [["batch", 3, 4], ["batch"]]
+    single.save(tmp_path / "m.onnxla")
+    for model in (single, onnxla.load_compiled(tmp_path / "m.onnxla")):
+        for rows in (1, 3, 2):
+            require_close(model.run(None, feeds(rows)), reference.run(None, feeds(rows)))
+        with pytest.raises(InputError, match=r"no code for x \[4, 3, 4\]"):
+            model.run(None, feeds(4))
+
+
 def test_a_profile_of_a_padded_run(model: onnxla.CompiledModel) -> None:
     assert model.profile(feeds(3)).seconds > 0
 
