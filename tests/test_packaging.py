@@ -42,3 +42,25 @@ def test_nothing_but_onnxla_is_installed() -> None:
 
 def test_the_version_is_one() -> None:
     assert PROJECT["project"]["version"] == __version__
+
+
+def test_files_that_are_no_python_are_installed() -> None:
+    """What lies beside the code is there to be read by it."""
+    listed = {
+        (package_folder(name) / file).resolve() for name, files in SETUPTOOLS["package-data"].items() for file in files
+    }
+    assert all(path.is_file() for path in listed)
+    found = {
+        path.resolve()
+        for name in SETUPTOOLS["packages"]
+        for path in package_folder(name).rglob("*")
+        if path.is_file()
+        and path.suffix not in (".py", ".pyc")
+        and not {"__pycache__", ".mypy_cache"} & set(path.parts)
+    }
+    assert found == listed
+
+
+def package_folder(name: str) -> Path:
+    """Where a package lies in the repository."""
+    return ROOT.joinpath(*name.split("."))

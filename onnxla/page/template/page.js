@@ -45,7 +45,7 @@
   function big(n) {
     for (const [unit, size] of [["T", 1e12], ["G", 1e9], ["M", 1e6], ["K", 1e3]])
       if (n >= size) return (n / size).toFixed(n >= 100 * size ? 0 : 1) + " " + unit;
-    return String(n);
+    return n + " ";
   }
 
   const percent = (part) => (part * 100).toFixed(part < 0.1 ? 1 : 0) + "%";
@@ -175,9 +175,19 @@
   const shapes = new Map();
   let picture = null, places = new Map(), wires = [], world = null, mapView = null, mapScale = 1;
 
-  function clipped(text, width, each) {
-    const most = Math.max(3, Math.floor((width - 16) / each));
-    return text.length <= most ? text : text.slice(0, most - 1) + "…";
+  const ruler = document.createElement("canvas").getContext("2d");
+  const family = getComputedStyle(document.body).fontFamily;
+
+  function clipped(text, width, font) {  // as much of a text as a box has room for
+    ruler.font = font + " " + family;
+    if (ruler.measureText(text).width <= width) return text;
+    let few = 1, many = text.length;
+    while (many - few > 1) {
+      const middle = (few + many) >> 1;
+      if (ruler.measureText(text.slice(0, middle) + "…").width <= width) few = middle;
+      else many = middle;
+    }
+    return text.slice(0, few) + "…";
   }
 
   function path(points) {
@@ -205,10 +215,10 @@
       }, draw("title", {}, [box.t, box.s, ...(box.nodes || []).map(([, name]) => name)].join("\n")),
         draw("rect", { width: w, height: h, rx: box.inner ? 6 : 8 }));
       if (box.inner) {
-        shape.append(draw("text", { x: 9, y: 17 }, clipped(box.t, w, 6.6)));
+        shape.append(draw("text", { x: 9, y: 17 }, clipped(box.t, w - 16, "500 11.5px")));
       } else {
-        shape.append(draw("text", { x: 10, y: 18 }, clipped(box.t, w, 7.4)),
-          draw("text", { class: "type", x: 10, y: 34 }, clipped(box.s, w, 6.3)));
+        shape.append(draw("text", { x: 10, y: 18 }, clipped(box.t, w - 18, "600 12.5px")),
+          draw("text", { class: "type", x: 10, y: 34 }, clipped(box.s, w - 18, "400 11px")));
       }
       shapes.set(number, shape);
       (around ? outer : inner).append(shape);
@@ -259,11 +269,12 @@
     move();
   }
 
-  function begin() {  // the top of the graph, at a size that reads well
-    view.scale = Math.min(1, Math.max((canvas.clientWidth - 150) / picture.width, 0.5));
-    view.x = (canvas.clientWidth - picture.width * view.scale) / 2; view.y = 30;
+  function begin() {  // the top of the graph, at a size that reads well, beside the map
+    const room = canvas.clientWidth - map.getBoundingClientRect().width - 30;
+    view.scale = Math.min(1, Math.max((room - 40) / picture.width, 0.5));
+    view.x = (room - picture.width * view.scale) / 2; view.y = 30;
     const top = picture.boxes.find(([number]) => boxes[number].steps.length);
-    if (top && picture.width * view.scale > canvas.clientWidth) view.x = canvas.clientWidth / 2 - (top[1] + top[3] / 2) * view.scale;
+    if (top && picture.width * view.scale > room) view.x = room / 2 - (top[1] + top[3] / 2) * view.scale;
     move();
   }
 
@@ -491,7 +502,7 @@
     if (timed) totals.append(number(seconds(data.seconds), "a run"));
     const outer = data.steps.filter((s) => s.depth === 0);
     totals.append(number(String(outer.length), "steps"), number(String(data.kernels.length), "different kernels"));
-    totals.append(number(big(sum(outer, "flops")) + "FLOP", "in products"), number(bytes(data.memory.bytes), "arena"));
+    totals.append(number(big(data.steps.reduce((t, s) => t + s.flops * (s.rounds ?? 1), 0)) + "FLOP", "in products"), number(bytes(data.memory.bytes), "arena"));
     const parts = data.notes.map((note) => make("p", { class: "note" }, note));
     parts.push(make("h2", {}, data.title), totals, make("h3", {}, "facts"),
       make("ul", { class: "links" }, ...data.facts.map(([k, v]) => make("li", {}, make("span", { class: "word" }, k), v))));
