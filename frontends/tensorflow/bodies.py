@@ -13,7 +13,7 @@ from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.tensorflow.graph import Body
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.state import InnerState
-from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, Value
+from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, TableHandle, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.structural import Constant, Parameter
@@ -161,4 +161,4 @@ def same_known(a: Value, b: Value) -> bool:
     """Whether two values that do not travel are the same."""
     if isinstance(a, StringConstant) and isinstance(b, StringConstant):
         return a.array.shape == b.array.shape and bool((a.array == b.array).all())
-    return a == b if isinstance(a, (Handle, Nothing)) else a is b
+    return a == b if isinstance(a, (Handle, Nothing, TableHandle)) else a is b

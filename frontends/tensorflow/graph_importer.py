@@ -25,7 +25,8 @@ from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import RuleResult, lookup
 from onnxla.frontends.tensorflow.session import Session
 from onnxla.frontends.tensorflow.state import State
-from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, Value, describe
+from onnxla.frontends.tensorflow.tables import Table
+from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, TableHandle, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 
@@ -141,7 +142,7 @@ class GraphImporter(SessionHost):
     def _results(self, view: NodeView, result: RuleResult) -> Sequence[Value | None]:
         if result is None:
             return ()
-        single = isinstance(result, (Instruction, StringConstant, Handle, ListValue, Nothing))
+        single = isinstance(result, (Instruction, StringConstant, Handle, TableHandle, ListValue, Nothing))
         results: Sequence[Value | None] = [result] if single else list(result)  # type: ignore[list-item,arg-type]
         for value in results:
             if isinstance(value, Instruction) and value.tensor_type.size > self.session.limits.elements:
@@ -158,6 +159,9 @@ class GraphImporter(SessionHost):
 
     def function(self, name: str) -> Body | None:
         return self.session.model.functions.get(name)
+
+    def table(self, name: str) -> Table | None:
+        return self.session.model.tables.get(name)
 
     def import_body(
         self, body: Body, arguments: Sequence[Value], builder: Builder, state: State, attributes: Mapping[str, Any]

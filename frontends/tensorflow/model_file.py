@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from onnxla.frontends.tensorflow.choices import with_choices
 from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
 from onnxla.frontends.tensorflow.loops import with_functional_loops
 from onnxla.frontends.tensorflow.messages import GraphDef, SavedModel
+from onnxla.frontends.tensorflow.tables import Table, find_tables
 from onnxla.frontends.tensorflow.variables import Variables, declared_variables, find_variables
 
 _FILES = ("saved_model.pb", "saved_model.pbtxt")
@@ -37,6 +39,11 @@ class TensorFlowModel:
     variables: Variables = field(default_factory=lambda: Variables({}, None))
     version: str = ""
     """TensorFlow's version that wrote it, where the file says."""
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The hash tables whose contents are constants, by name."""
+        return find_tables(self.body, self.functions)
 
     @property
     def node_count(self) -> int:

@@ -12,6 +12,7 @@ from onnxla.frontends.onnx.problems import ProblemFound
 from onnxla.frontends.tensorflow.element_types import code_name, element_of_code
 from onnxla.frontends.tensorflow.graph import Body, Node
 from onnxla.frontends.tensorflow.state import State
+from onnxla.frontends.tensorflow.tables import Table
 from onnxla.frontends.tensorflow.tensors import shape_of, tensor_array
 from onnxla.frontends.tensorflow.values import Handle, ListValue, StringConstant, Value, describe
 from onnxla.hlo.builder import Builder
@@ -39,6 +40,9 @@ class Host(Protocol):
 
     def function(self, name: str) -> Body | None:
         """A function of the model's library."""
+
+    def table(self, name: str) -> Table | None:
+        """What is in a hash table; None where that is not known."""
 
     def import_body(
         self, body: Body, arguments: Sequence[Value], builder: Builder, state: State, attributes: Mapping[str, Any]

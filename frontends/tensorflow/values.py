@@ -11,7 +11,7 @@ from onnxla.frontends.onnx.values import StringConstant
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array, ElementType
 
-__all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "Uniform", "Value", "describe"]
+__all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "TableHandle", "Uniform", "Value", "describe"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,16 @@ class Handle:
 
     def __str__(self) -> str:
         return f"variable {self.name}"
+
+
+@dataclass(frozen=True)
+class TableHandle:
+    """A hash table, by name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"table {self.name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +72,7 @@ class Nothing:
         return self.what
 
 
-Value: TypeAlias = Instruction | StringConstant | Handle | ListValue | Nothing
+Value: TypeAlias = Instruction | StringConstant | Handle | TableHandle | ListValue | Nothing
 
 
 def describe(value: Value) -> str:

@@ -90,7 +90,7 @@ def training_step(optimizer: str, derivatives: list[onnx.NodeProto]) -> onnx.Mod
         *(info(n, TensorProto.FLOAT, shapes[n]) for n in moving),
     ]
     outputs = [info("loss", TensorProto.FLOAT, []), *(info(f"new_{n}", TensorProto.FLOAT, shapes[n]) for n in moving)]
-    constants = {
+    constants: dict[str, Array] = {
         "rows": np.array([1], np.int64),
         "columns": np.array([0], np.int64),
         "zero": np.array(0, np.float32),
@@ -158,7 +158,7 @@ def test_a_training_step_learns_as_the_definitions_say(
     first = last = 0.0
     for count in range(60):
         batch = rng.integers(0, 1500, BATCH)
-        scalars = {"rate": np.array(RATES[optimizer], np.float32), "count": np.array(count, np.int64)}
+        scalars: dict[str, Array] = {"rate": np.array(RATES[optimizer], np.float32), "count": np.array(count, np.int64)}
         found = dict(
             zip(names, step.run(None, {"x": images[batch], "y": labels[batch], **scalars, **state}), strict=True)
         )

@@ -99,8 +99,6 @@ for _name in (
     "DecodePng",
     "DecodeRaw",
     "EncodeBase64",
-    "LookupTableFindV2",
-    "HashTableV2",
     "MutableHashTableV2",
     "ParseExample",
     "ParseExampleV2",

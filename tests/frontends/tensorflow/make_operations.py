@@ -523,6 +523,46 @@ case(
 )
 case("unravel_index", lambda x: tf.unravel_index(x, [3, 4, 5]), i(0, 60, 7))
 
+# Colours and parts of images, ragged rows, tables
+
+case(
+    "image_colours",
+    lambda x: [
+        tf.image.rgb_to_hsv(x),
+        tf.image.hsv_to_rgb(x),
+        tf.image.adjust_saturation(x, 1.7),
+        tf.image.adjust_hue(x, 0.3),
+        tf.image.adjust_contrast(x, 1.5),
+    ],
+    np.concatenate([RNG.random((2, 5, 4, 3)), np.full((2, 5, 1, 3), 0.5), np.zeros((2, 5, 1, 3))], 2).astype("f4"),
+)
+case(
+    "image_parts",
+    lambda x, boxes: [
+        tf.image.extract_patches(x, [1, 3, 2, 1], [1, 2, 1, 1], [1, 1, 2, 1], "VALID"),
+        tf.image.extract_patches(x, [1, 3, 3, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME"),
+        tf.image.crop_and_resize(x, boxes, [0, 1, 1], (4, 5), extrapolation_value=7.0),
+        tf.image.crop_and_resize(x, boxes, [1, 0, 1], (3, 1), "nearest"),
+    ],
+    f(2, 7, 6, 3),
+    np.array([[0, 0, 1, 1], [0.2, 0.9, 0.8, 0.1], [-0.3, 0.1, 0.5, 1.4]], np.float32),
+)
+
+
+def ragged(x: tf.Tensor) -> list[tf.Tensor]:
+    rows = tf.RaggedTensor.from_row_splits(x, tf.constant([0, 2, 2, 6, 9], tf.int64))
+    numbered = tf.RaggedTensor.from_value_rowids(x, tf.constant([0, 0, 2, 2, 2, 3, 3, 5, 5], tf.int64), 7)
+    return [
+        rows.to_tensor(),
+        rows.to_tensor(-1.0, shape=(5, 3, None)),
+        numbered.to_tensor(),
+        tf.reduce_sum(rows, 1),
+        tf.reduce_max(rows, 1),
+    ]
+
+
+case("ragged", ragged, f(9, 3))
+
 # Losses, random numbers
 
 gradient(
