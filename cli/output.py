@@ -121,11 +121,13 @@ def progress_bar(what: str) -> Iterator[Callable[[str, float], None]]:
     )
     console = error_console()
     hidden = not console.is_terminal
-    start = time.monotonic()
+    start: float | None = None  # the clock starts with the work, not with importing what does it
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(safe(what), total=1.0, stage="", rest="")
 
         def tell(stage: str, part: float) -> None:
+            nonlocal start
+            start = time.monotonic() if start is None else start
             rest = time_left(time.monotonic() - start, part)
             bar.update(task, completed=part, stage=safe(stage), rest=rest)
 

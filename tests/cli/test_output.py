@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxla.cli.output import duration, plain, print_json, safe, say, size, table
+from onnxla.cli.output import duration, plain, print_json, safe, say, size, table, time_left
 from tests.cli.command import onnxla, relu_model, succeed
 
 
@@ -82,3 +82,18 @@ def test_nothing_but_the_document_is_on_standard_output_with_json(tmp_path: Path
         ["doctor"],
     ):
         assert succeed(*command, "--json").json
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "part", "text"),
+    [
+        (0.5, 0.5, ""),
+        (10.0, 0.01, ""),
+        (10.0, 0.5, "10 s left"),
+        (60.0, 0.1, "9 min left"),
+        (30.0, 0.25, "2 min left"),
+        (5.0, 1.0, "0 s left"),
+    ],
+)
+def test_the_time_that_is_left(elapsed: float, part: float, text: str) -> None:
+    assert time_left(elapsed, part) == text
