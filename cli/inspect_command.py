@@ -82,6 +82,8 @@ def inspect(
     require_programs(compiled, wanted)
     if html is not None:
         say(f"{html}  {size(write_page(html, compiled, model.name))}", style="bold")
+        if len(compiled.programs) > 1:
+            say(f"  it shows one of {len(compiled.programs)}: {', '.join(map(str, compiled.programs[0].inputs))}")
     elif as_json:
         print_json(_document(compiled))
     elif show is Part.SUMMARY:

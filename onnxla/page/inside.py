@@ -72,7 +72,7 @@ def inside_of(program: Program, about: Mapping[str, Any]) -> Inside:
                 program, module, GpuTarget.named(str(about["target"]), tf32=options.get("precision") == "tf32")
             )
         return _of_cpu(program, module, parse_target(str(about["target"])), options)
-    except (OnnxlaError, KeyError) as error:
+    except (OnnxlaError, KeyError, ValueError) as error:
         raise ArtifactError(f"the HLO in the compiled model cannot be read back: {error}") from error
 
 

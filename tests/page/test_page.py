@@ -154,10 +154,13 @@ def test_code_that_is_not_the_artifacts_is_not_shown(digits: onnxla.CompiledMode
     assert len(texts_of(page)["code"]) == len(lines) - 1
 
 
-@pytest.mark.parametrize("text", ["", "HloModule m", "ENTRY %main {"])
-def test_hlo_that_does_not_read_back_is_an_error(digits: onnxla.CompiledModel, text: str) -> None:
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [("optimized_hlo", ""), ("optimized_hlo", "HloModule m"), ("optimized_hlo", "ENTRY %main {"), (CODE_STAGE, "a\n")],
+)
+def test_texts_that_do_not_read_back_are_an_error(digits: onnxla.CompiledModel, stage: str, text: str) -> None:
     with pytest.raises(ArtifactError, match="cannot be read back"):
-        model_page(changed(digits.programs[0], optimized_hlo=text), digits.about, "m")
+        model_page(changed(digits.programs[0], **{stage: text}), digits.about, "m")
 
 
 def test_no_name_becomes_markup() -> None:
