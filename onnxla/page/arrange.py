@@ -63,7 +63,7 @@ def _insides(box: Box, open_fusions: bool) -> list[tuple[str, Picture]]:
 
 
 def _size(box: Box, inside: list[tuple[str, Picture]]) -> tuple[float, float]:
-    longest = max(len(box.title) * 1.18, len(box.subtitle))
+    longest = max(len(box.title) * 1.26, len(box.subtitle))
     width = min(max(longest * _CHARACTER + 22, _NARROWEST), _WIDEST)
     if not inside:
         return (width, 26.0 if box.inner else 44.0)
