@@ -8,6 +8,7 @@ import typer
 from onnxla.cli import arguments
 from onnxla.cli.models import is_artifact, request, require_programs
 from onnxla.cli.output import print_json, say, size
+from onnxla.errors import InputError
 from onnxla.runtime.model import load_compiled
 
 if TYPE_CHECKING:
@@ -20,10 +21,29 @@ Name = Annotated[
 ]
 
 
+Triple = Annotated[
+    str | None,
+    typer.Option("--triple", help="The machine it is for, such as `riscv64-linux-gnu` or `aarch64-linux-gnu`."),
+]
+Cpu = Annotated[
+    str | None,
+    typer.Option("--cpu", help="The CPU it is for: `x86-64`, `x86-64-v3`, ...; the knob target_cpu by another name."),
+]
+_BASELINES = {
+    "x86_64": "x86-64",
+    "aarch64": "generic-aarch64",
+    "arm64": "generic-aarch64",
+    "riscv64": "generic-riscv64",
+}
+"""The least CPU of each architecture."""
+
+
 def write_ahead(
     model: Source,
     output: Folder = Path(),
     name: Name = None,
+    triple: Triple = None,
+    cpu: Cpu = None,
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -34,10 +54,13 @@ def write_ahead(
     from onnxla.ahead.header import c_identifier
     from onnxla.ahead.library import write_library
 
+    options = [*(option or ()), *target_options(triple, cpu)]
     if is_artifact(model):
+        if options:
+            raise InputError("an artifact is compiled already: give its model, to compile it for another machine")
         compiled = load_compiled(model)
     else:
-        wanted = request(model, shape, dim, constant, option, None)
+        wanted = request(model, shape, dim, constant, options, None)
         compiled = wanted.compile()
         require_programs(compiled, wanted)
     library = write_library(compiled, output, name or c_identifier(model.resolve().stem))
@@ -45,6 +68,21 @@ def write_ahead(
         print_json(library)
     else:
         _print_summary(library)
+
+
+def target_options(triple: str | None, cpu: str | None) -> list[str]:
+    """The knob that `--triple` and `--cpu` stand for. Raises InputError for machines that there is no code for."""
+    if triple is None:
+        return [] if cpu is None else [f"target_cpu={cpu}"]
+    architecture = triple.partition("-")[0]
+    if architecture not in _BASELINES or "linux" not in triple:
+        known = ", ".join(f"{name}-linux-gnu" for name in _BASELINES)
+        raise InputError(f"--triple {triple}: libraries are made for {known}")
+    if cpu is None or cpu == _BASELINES[architecture]:
+        return [f"target_cpu={_BASELINES[architecture]}"]
+    if architecture != "x86_64" or not cpu.startswith("x86-64"):
+        raise InputError(f"--cpu {cpu}: for {triple} there is {_BASELINES[architecture]}")
+    return [f"target_cpu={cpu}"]
 
 
 def _print_summary(library: "Library") -> None:

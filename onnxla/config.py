@@ -87,7 +87,7 @@ class CompileOptions(_Settings):
     target_cpu: str = _knob(
         "host",
         str,
-        "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4` or `generic-aarch64`.",
+        "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4`, `generic-aarch64` or `generic-riscv64`.",
         "ONNXLA_TARGET_CPU",
     )
     target_gpu: str = _knob(

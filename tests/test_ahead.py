@@ -13,19 +13,24 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 import onnxla
+from onnxla.ahead import cpu_check
 from onnxla.ahead.header import c_header, c_identifier
 from onnxla.ahead.library import write_library
 from onnxla.cli.main import app
+from onnxla.codegen.cpu.target import LEVELS
 from onnxla.errors import InputError
-from onnxla.runtime.elf import AARCH64, read_object
+from onnxla.runtime.elf import AARCH64, X86_64, read_object
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Array
 
+RISCV = 243
+"""Of e_machine; our own linker knows no RISC-V, C's do."""
+
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 
 
-def network(columns: int = 5) -> CompiledModel:
+def network(columns: int = 5, cpu: str = "host") -> CompiledModel:
     """y = relu(x @ w), i = argmax(y), for x of [3, 40]."""
     weights = np.random.default_rng(columns).standard_normal((40, columns)).astype(np.float32)
     nodes = [
@@ -43,7 +48,8 @@ def network(columns: int = 5) -> CompiledModel:
         ],
         [numpy_helper.from_array(weights, "w")],
     )
-    return onnxla.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return onnxla.compile(model, options={"target_cpu": cpu})
 
 
 def members(library: Path) -> dict[str, bytes]:
@@ -147,6 +153,82 @@ def test_a_program_in_c_gives_pythons_numbers(tmp_path: Path, language: str, sha
     assert [int(n) for n in printed[15:]] == i.tolist()
 
 
+EXPECTED_INPUT = (np.arange(120) % 7 - 3).astype(np.float32).reshape(3, 40)
+
+
+def check_printed(printed: str, model: CompiledModel, rtol: float) -> None:
+    """What `MAIN` prints is what Python gives."""
+    y, i = model.run(None, {"x": EXPECTED_INPUT})
+    words = printed.split()
+    np.testing.assert_allclose(np.array(words[:15], np.float32), y.ravel(), rtol=rtol, atol=1e-5)
+    assert [int(n) for n in words[15:]] == i.tolist()
+
+
+@pytest.mark.parametrize("architecture", ["aarch64", "riscv64"])
+def test_a_program_for_another_machine_gives_pythons_numbers(tmp_path: Path, architecture: str) -> None:
+    """Linked by Debian's cross compiler, run by QEMU, on two threads."""
+    compiler, emulator = f"{architecture}-linux-gnu-gcc", f"qemu-{architecture}"
+    if shutil.which(compiler) is None or shutil.which(emulator) is None:
+        pytest.skip(f"no {compiler} or no {emulator} here")
+    library = write_library(network(cpu=f"generic-{architecture}"), tmp_path, "network")
+    assert tmp_path / "libnetwork.so" not in library.files
+    (tmp_path / "main.c").write_text(MAIN)
+    command = [compiler, "-static", "-Wall", "-Werror", "main.c", "libnetwork.a", "-lm", "-lpthread", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    printed = subprocess.run([emulator, "./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    check_printed(printed, network(), 1e-5)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("cpu", "machine", "fits"),
+    [
+        ("x86-64", "Nehalem", True),
+        ("x86-64-v3", "Nehalem", False),
+        ("x86-64-v3", "Haswell", True),
+        ("x86-64-v4", "Haswell", False),
+    ],
+)
+def test_a_cpu_that_lacks_what_the_code_needs_is_told(tmp_path: Path, cpu: str, machine: str, fits: bool) -> None:
+    """An error, where the first instruction of AVX would end the program."""
+    if shutil.which("qemu-x86_64") is None:
+        pytest.skip("no qemu-x86_64 here")
+    write_library(network(cpu=cpu), tmp_path, "network")
+    (tmp_path / "main.c").write_text(MAIN.replace("return 1;", "return 40 + network_cpu_fits();"))
+    subprocess.run(["cc", "main.c", "libnetwork.a", "-lm", "-lpthread", "-o", "main"], cwd=tmp_path, check=True)
+    done = subprocess.run(["qemu-x86_64", "-cpu", machine, "./main"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == (0 if fits else 40), done.stderr
+    if fits:
+        check_printed(done.stdout, network(), 1e-5)
+
+
+def test_every_feature_of_the_levels_is_asked_for() -> None:
+    """But those that all x86-64 CPUs have."""
+    asked = {feature for bits in cpu_check._BITS.values() for feature in bits}
+    for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4"):
+        assert set(LEVELS[level]) - set(LEVELS["x86-64"]) <= asked
+    text = cpu_check.cpu_check("net", LEVELS["x86-64-v4"], True)
+    assert text.count("xgetbv") == 1 and str(cpu_check._YMM | cpu_check._ZMM) in text
+
+
+@needs_compiler
+def test_cmake_finds_the_library(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("no cmake here")
+    write_library(network(), tmp_path / "net with space", "network")
+    (tmp_path / "main.c").write_text(MAIN)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(network CONFIG REQUIRED)\n"
+        "add_executable(main main.c)\ntarget_link_libraries(main network::network)\n"
+    )
+    folder = f"-Dnetwork_DIR={tmp_path / 'net with space'}"
+    for command in (["cmake", "-S", ".", "-B", "build", folder], ["cmake", "--build", "build"]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    printed = subprocess.run(["build/main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    check_printed(printed, network(), 0)
+
+
 def test_the_header_names_every_array() -> None:
     program = network().programs[0]
     text = c_header("network", program)
@@ -166,7 +248,7 @@ def test_names_become_identifiers(name: str, identifier: str) -> None:
 def test_equal_models_give_equal_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         write_library(network(), tmp_path / folder, "network")
-    for name in ("libnetwork.a", "network.h", "network.pc"):
+    for name in ("libnetwork.a", "network.h", "network.pc", "network-config.cmake"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -200,7 +282,20 @@ def test_the_command_writes_a_library_for_another_machine(tmp_path: Path) -> Non
     assert json.loads(result.stdout)["weights_bytes"] >= 0
     parts = members(tmp_path / "out" / "libnet.a")
     assert {read_object(data).machine for data in parts.values()} == {AARCH64}
-    assert sorted(os.listdir(tmp_path / "out")) == ["libnet.a", "net.h", "net.pc"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["libnet.a", "net-config.cmake", "net.h", "net.pc"]
+
+
+def test_the_command_names_machines_by_triples(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(open_model())
+    arguments = ["aot", str(tmp_path / "model.onnx"), "--name", "net", "--dim", "n=9", "--triple"]
+    for triple, machine in (("riscv64-linux-gnu", RISCV), ("aarch64-linux-gnu", AARCH64), ("x86_64-linux-gnu", X86_64)):
+        result = CliRunner().invoke(app, [*arguments, triple, "-o", str(tmp_path / triple)])
+        assert result.exit_code == 0, result.output
+        parts = members(tmp_path / triple / "libnet.a")
+        assert {read_object(data).machine for data in parts.values()} == {machine}
+    for wrong in (["wasm32-unknown-unknown"], ["riscv64-linux-gnu", "--cpu", "x86-64-v3"]):
+        result = CliRunner().invoke(app, [*arguments, *wrong, "-o", str(tmp_path / "wrong")])
+        assert result.exit_code and not (tmp_path / "wrong").exists()
 
 
 def test_the_command_takes_an_artifact(tmp_path: Path) -> None:

@@ -45,7 +45,12 @@ def target_machine(target: Target, opt_level: int) -> Any:
     features = ",".join(f"+{f}" for f in target.features)
     try:
         return llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=features, opt=_GENERATOR[opt_level], reloc="pic", codemodel="small"
+            cpu=target.cpu,
+            features=features,
+            opt=_GENERATOR[opt_level],
+            reloc="pic",
+            codemodel="small",
+            abiname=target.abi,
         )
     except RuntimeError as error:
         raise DeviceError(f"LLVM cannot make code for {target.name}: {error}") from error

@@ -23,6 +23,7 @@ LEVELS["x86-64-v2"] = (*LEVELS["x86-64"], "cx16", "popcnt", "sahf", "sse3", "sse
 LEVELS["x86-64-v3"] = (*LEVELS["x86-64-v2"], "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 LEVELS["x86-64-v4"] = (*LEVELS["x86-64-v3"], "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
 LEVELS["generic-aarch64"] = ("fp-armv8", "neon")
+LEVELS["generic-riscv64"] = ("64bit", "a", "c", "d", "f", "m")
 """Named baselines and the features that code for them may use."""
 
 
@@ -56,6 +57,11 @@ class Target:
     @property
     def is_arm64(self) -> bool:
         return self.architecture in ("aarch64", "arm64")
+
+    @property
+    def abi(self) -> str:
+        """LLVM's name of the calling convention, where the triple leaves it open."""
+        return "lp64d" if self.architecture == "riscv64" else ""
 
     @property
     def vector_bytes(self) -> int:
@@ -104,6 +110,8 @@ def named_target(name: str) -> Target:
     system = llvm.get_process_triple().partition("-")[2]
     if name == "generic-aarch64":
         return Target(f"aarch64-{system}", "generic", LEVELS[name])
+    if name == "generic-riscv64":
+        return Target(f"riscv64-{system}", "generic-rv64", LEVELS[name])
     host = host_target()
     return Target(f"x86_64-{system}", name, LEVELS[name], host.l1_bytes, host.l2_bytes, host.l3_bytes)
 

@@ -42,7 +42,8 @@ def c_header(name: str, program: Program) -> str:
     guard = f"{name.upper()}_H"
     features = ", ".join(program.features) or "no particular ones"
     return f"""/* {name}: made by onnxla {__version__} for {program.triple}, CPU {program.cpu}.
-   The CPU that runs it must have these features, which nothing checks: {features}. */
+   The CPU that runs it must have these features: {features}.
+   On x86-64 each call asks for them (the first time) and returns 2 where one is missing. */
 #ifndef {guard}
 #define {guard}
 
@@ -54,13 +55,17 @@ extern "C" {{
 #endif
 
 /* Run the model on at most `threads` threads (1 or more). `inputs` and `outputs` point to dense arrays, row by row, in
-   the order below. Any number of threads may call it at once. Returns 0, or 1 when there is no memory for the
-   {program.arena_bytes} bytes that a run needs. */
+   the order below. Any number of threads may call it at once. Returns 0; 1 when there is no memory for the
+   {program.arena_bytes} bytes that a run needs; 2 when this CPU lacks what the code was made for.
+   The caller's stack needs 2 MB. */
 int {name}_run(const void *const *inputs, void *const *outputs, int64_t threads);
 
 /* The same in memory of the caller: {name}_arena_bytes() bytes at a multiple of 64, for one run at a time. */
-void {name}_run_in(const void *const *inputs, void *const *outputs, void *arena, int64_t threads);
+int {name}_run_in(const void *const *inputs, void *const *outputs, void *arena, int64_t threads);
 size_t {name}_arena_bytes(void);
+
+/* 1 where this CPU can run it, else 0. */
+int {name}_cpu_fits(void);
 
 /* Arrays:
 {chr(10).join(notes)} */

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxla.ahead.archive import archive
+from onnxla.ahead.build_files import cmake_config, pkg_config
+from onnxla.ahead.cpu_check import cpu_check
 from onnxla.ahead.header import c_header, c_identifier
-from onnxla.ahead.objects import data_object, rename_symbols
+from onnxla.ahead.objects import data_object, flags_of, rename_symbols
 from onnxla.codegen.cpu.compile_llvm import compile_module
-from onnxla.codegen.cpu.target import Target
+from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.errors import ArtifactError, DeviceError, InputError
 from onnxla.files import write_file
 from onnxla.runtime.elf import read_object
@@ -38,13 +40,19 @@ define i64 @{name}_arena_bytes() {{
   ret i64 {arena}
 }}
 
-define void @{name}_run_in(ptr %inputs, ptr %outputs, ptr %arena, i64 %threads) {{
+define i32 @{name}_run_in(ptr %inputs, ptr %outputs, ptr %arena, i64 %threads) {{
+  %fits = call i32 @{name}_cpu_fits()
+  %foreign = icmp eq i32 %fits, 0
+  br i1 %foreign, label %refused, label %go
+refused:
+  ret i32 2
+go:
   %context = alloca {{ i64, ptr }}, align 8
   store i64 %threads, ptr %context
   %profile = getelementptr i8, ptr %context, i64 8
   store ptr null, ptr %profile
   call void @{name}_program(ptr %inputs, ptr %outputs, ptr @{name}_weights, ptr %arena, ptr %context)
-  ret void
+  ret i32 0
 }}
 
 define i32 @{name}_run(ptr %inputs, ptr %outputs, i64 %threads) {{
@@ -52,9 +60,9 @@ define i32 @{name}_run(ptr %inputs, ptr %outputs, i64 %threads) {{
   %none = icmp eq ptr %arena, null
   br i1 %none, label %failed, label %go
 go:
-  call void @{name}_run_in(ptr %inputs, ptr %outputs, ptr %arena, i64 %threads)
+  %status = call i32 @{name}_run_in(ptr %inputs, ptr %outputs, ptr %arena, i64 %threads)
   call void @free(ptr %arena)
-  ret i32 0
+  ret i32 %status
 failed:
   ret i32 1
 }}
@@ -74,7 +82,8 @@ class Library:
 
 
 def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: str) -> Library:
-    """Write `lib<name>.a`, `<name>.h`, `<name>.pc` and, where there is a C compiler, `lib<name>.so` to `folder`.
+    """Write `lib<name>.a`, `<name>.h`, `<name>.pc`, `<name>-config.cmake` and, where there is a C compiler for the
+    machine, `lib<name>.so` to `folder`.
 
     The model must be compiled for one set of shapes. Raises InputError for a name that is no C identifier or a model
     without code, DeviceError for one of a GPU, ArtifactError where its results are no plain arrays or a file cannot be
@@ -87,8 +96,10 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
     machine = read_object(program.objects[0]).machine
     target = Target(program.triple, program.cpu, program.features)
     glue = _GLUE.format(name=name, arena=max(-(-program.arena_bytes // 64) * 64, 64))
-    objects["entry.o"] = compile_module(glue, target)
-    objects["weights.o"] = data_object(machine, f"{name}_weights", program.weights.data.cast("B") or b"\0")
+    glue += cpu_check(name, program.features, target.is_x86)
+    objects["entry.o"] = compile_module(glue, _any_cpu_like(target))
+    flags = flags_of(program.objects[0])
+    objects["weights.o"] = data_object(machine, flags, f"{name}_weights", program.weights.data.cast("B") or b"\0")
     objects["pool.o"] = program.thread_pool
     try:
         files = _write_files(Path(folder), name, program, archive(objects))
@@ -101,6 +112,11 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
         program.weights.nbytes,
         program.arena_bytes,
     )
+
+
+def _any_cpu_like(target: Target) -> Target:
+    """A target of the same architecture whose code every CPU of it runs: what asks for features must not need them."""
+    return named_target("x86-64") if target.is_x86 else target
 
 
 def _only_program(model: CompiledModel) -> Program:
@@ -137,16 +153,14 @@ def _undefined(objects: Sequence[bytes]) -> tuple[str, ...]:
 
 def _write_files(folder: Path, name: str, program: Program, library: bytes) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
-    static, header, config = folder / f"lib{name}.a", folder / f"{name}.h", folder / f"{name}.pc"
+    static, header = folder / f"lib{name}.a", folder / f"{name}.h"
+    package, config = folder / f"{name}.pc", folder / f"{name}-config.cmake"
     write_file(static, library)
     write_file(header, c_header(name, program))
-    write_file(
-        config,
-        f"prefix=${{pcfiledir}}\n\nName: {name}\nDescription: a model compiled by onnxla\nVersion: 1\n"
-        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -l{name} -lm -lpthread\n",
-    )
+    write_file(package, pkg_config(name))
+    write_file(config, cmake_config(name))
     shared = _link_shared(static, folder / f"lib{name}.so", program.triple)
-    return (static, header, config, *shared)
+    return (static, header, package, config, *shared)
 
 
 def _link_shared(static: Path, shared: Path, triple: str) -> tuple[Path, ...]:

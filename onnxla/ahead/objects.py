@@ -39,7 +39,13 @@ def rename_symbols(data: bytes, new_name: Callable[[str], str]) -> bytes:
     return bytes(result)
 
 
-def data_object(machine: int, symbol: str, data: bytes | memoryview) -> bytes:
+def flags_of(data: bytes) -> int:
+    """The flags of an object's header: on RISC-V its ABI, in which all objects of a program must agree."""
+    flags: int = HEADER.unpack_from(data)[10]
+    return flags
+
+
+def data_object(machine: int, flags: int, symbol: str, data: bytes | memoryview) -> bytes:
     """An object that defines `symbol` as read-only data, aligned to 64 bytes, hidden from users of a shared library."""
     sections = [b"", b".rodata", b".symtab", b".strtab", b".note.GNU-stack"]
     names = b"\0".join([*sections, symbol.encode(), b""])
@@ -58,7 +64,7 @@ def data_object(machine: int, symbol: str, data: bytes | memoryview) -> bytes:
         (starts[b".note.GNU-stack"], _PROGBITS, 0, 0, names_at, 0, 0, 0, 1, 0),
     ]
     sizes = (HEADER.size, 0, 0, SECTION_HEADER.size, len(rows), 3)
-    header = HEADER.pack(b"\x7fELF", 2, 1, _CURRENT, _RELOCATABLE, machine, 1, 0, 0, table, 0, *sizes)
+    header = HEADER.pack(b"\x7fELF", 2, 1, _CURRENT, _RELOCATABLE, machine, 1, 0, 0, table, flags, *sizes)
     result = bytearray(table)
     for place, part in ((0, header), (_ALIGNMENT, data), (symbols_at, symbols), (names_at, names)):
         result[place : place + len(part)] = part

@@ -15,8 +15,8 @@ back the posts that no worker has seen yet: a run never waits for a thread that 
 `busy` is taken by one caller at a time, never waited for: who finds it taken (a second thread, or a task that calls
 `onnxla_parallel_for` itself) runs all tasks alone, which gives the same result because tasks are independent.
 Workers start when a job first asks for them. After a fork the process id differs, the child starts its own.
-Their stacks are large enough for kernels whatever the process gives its threads; `onnxla_pool_call` lends one to a caller
-whose own is small.
+Their stacks are large enough for kernels whatever the process gives its threads; `onnxla_pool_call` lends one to a
+caller whose own is small.
 """
 
 from functools import cache
@@ -426,8 +426,8 @@ define internal ptr @called(ptr %call) {
   ret ptr null
 }
 
-; Call a program's entry with its five arguments, which lie behind it at `call`, on a stack of its own: for callers whose
-; stack is small. Returns 0, or the error of a system that starts no thread.
+; Call a program's entry with its five arguments, which lie behind it at `call`, on a stack of its own: for callers
+; whose stack is small. Returns 0, or the error of a system that starts no thread.
 define i32 @onnxla_pool_call(ptr %call) {
 entry:
   %thread = alloca i64, align 8
@@ -544,6 +544,8 @@ _PAUSES = {
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
 _PAUSES["arm64"] = _PAUSES["aarch64"]
+_ARCHITECTURES = {"riscv64": ("+m,+a,+f,+d,+c", "lp64d")}
+"""LLVM's features and ABI where every CPU that runs Linux has more than the triple says."""
 
 
 def thread_pool_ir(triple: str) -> str:
@@ -571,5 +573,8 @@ def assemble_thread_pool(triple: str) -> bytes:
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(thread_pool_ir(triple))
     module.verify()
-    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
+    features, abi = _ARCHITECTURES.get(triple.split("-")[0], ("", ""))
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        features=features, opt=2, reloc="pic", codemodel="small", abiname=abi
+    )
     return bytes(machine.emit_object(module))
