@@ -25,6 +25,9 @@ LEVELS["x86-64-v4"] = (*LEVELS["x86-64-v3"], "avx512bw", "avx512cd", "avx512dq",
 LEVELS["generic-aarch64"] = ("fp-armv8", "neon")
 LEVELS["generic-riscv64"] = ("64bit", "a", "c", "d", "f", "m")
 """Named baselines and the features that code for them may use."""
+_OF_SYSTEMS = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "uintr", "wbnoinvd", "xsaves"})
+"""Features whose instructions are the operating system's. Linux often does not list them, and an artifact that asked
+for one would have to load LLVM to find it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def parse_target(text: str) -> Target:
 @cache
 def host_target() -> Target:
     """The CPU this process runs on."""
-    features = tuple(sorted(name for name, present in llvm.get_host_cpu_features().items() if present))
+    found = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    features = tuple(sorted(found - _OF_SYSTEMS))
     sizes = {**{1: 32 << 10, 2: 1 << 20, 3: 16 << 20}, **_cache_sizes()}
     return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, sizes[1], sizes[2], sizes[3])
 

@@ -1,13 +1,20 @@
 """What the runtime finds out about the machine, and code for other machines refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import onnxla
 from onnxla.errors import ArtifactError
+from onnxla.hlo.builder import Builder
+from onnxla.hlo.module import Module
+from onnxla.hlo.types import F32, TensorType
 from onnxla.runtime import machine
 from onnxla.runtime.machine import cgroup_quota, check_machine, host_features, usable_cpus
 
+ROOT = Path(__file__).parents[2]
 LINUX = "x86_64-unknown-linux-gnu" if machine._host()[0] == "x86_64" else "aarch64-unknown-linux-gnu"
 
 
@@ -68,3 +75,19 @@ def test_cgroup_version_1_quota(tmp_path: Path) -> None:
 
 def test_at_least_one_cpu_is_usable() -> None:
     assert usable_cpus() >= 1
+
+
+def test_code_for_this_machine_is_accepted_without_llvm(tmp_path: Path) -> None:
+    """Loading LLVM would take more time and memory than the rest of it."""
+    b = Builder("main")
+    model = onnxla.compile(Module("twice", b.build(b.add(x := b.parameter(TensorType(F32, (4,)), "x"), x))))
+    model.save(tmp_path / "twice.onnxla")
+    program = f"""
+import sys
+import numpy as np
+from onnxla.runtime.model import load_compiled
+model = load_compiled({str(tmp_path / "twice.onnxla")!r})
+print(model(np.array([1, 2, 3, 4], np.float32)), "llvmlite" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[2. 4. 6. 8.] False"
