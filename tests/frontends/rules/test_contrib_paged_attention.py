@@ -83,7 +83,7 @@ def reference(inputs: dict[str, Array], scale: float = 1 / math.sqrt(SIZE), **at
 
 
 def check(inputs: dict[str, Array], *, native: bool = False, **attributes: Any) -> None:
-    heads = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
     ours = run("PagedAttention", inputs, "y keys_out values_out", native=native, **heads, **attributes)
     for result, expected in zip(ours, reference(inputs, **attributes), strict=True):
         np.testing.assert_allclose(result, expected, rtol=2e-5, atol=2e-5)
@@ -123,7 +123,7 @@ def test_packed_is_apart() -> None:
     apart = given()
     packed = {"qkv": np.concatenate([apart["q"], apart["k"], apart["v"]], 1), "-k": NONE, "-v": NONE}
     packed |= {n: v for n, v in apart.items() if n not in ("q", "k", "v")}
-    heads = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
     for ours, expected in zip(run("PagedAttention", packed, "y k2 v2", **heads), reference(apart), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-5)
 
@@ -132,7 +132,7 @@ def test_tokens_behind_the_last_sequence_are_nothing() -> None:
     """Their output is zero, and the caches are as without them."""
     longer, short = given(TOKENS + 2), given()
     longer = {n: np.concatenate([short[n], v[TOKENS:]]) if n in ("q", "k", "v") else v for n, v in longer.items()}
-    heads = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
     y, keys, values = run("PagedAttention", longer, "y k2 v2", **heads)
     expected, *caches = reference(short)
     np.testing.assert_allclose(y, np.concatenate([expected, np.zeros((2, HEADS * SIZE))]), rtol=2e-5, atol=2e-5)
@@ -145,7 +145,7 @@ def test_latent_cache() -> None:
     width, row = 5, normal(TOKENS, SIZE, seed=1)
     inputs = given() | {"k": row, "keys": normal(BLOCKS, BLOCK, 1, SIZE, seed=3)}
     inputs = {("-" + n if n in ("v", "values") else n): v for n, v in inputs.items()}
-    attributes = {"kv_cache_layout": "LATENT", "v_head_size": width, "scale": 0.2}
+    attributes: dict[str, Any] = {"kv_cache_layout": "LATENT", "v_head_size": width, "scale": 0.2}
     y, keys = run("PagedAttention", inputs, "y keys_out", num_heads=HEADS, kv_num_heads=1, **attributes)
     doubled = {n: inputs[n] for n in ("q", "starts", "past", "pages")}
     doubled |= {n: np.tile(row, (1, KEY_HEADS)) for n in "kv"}
@@ -171,7 +171,7 @@ def test_refusals(changed: dict[str, Array], attributes: dict[str, Any], message
     inputs = given() | changed
     if "keys" in changed:
         inputs["values"] = changed["keys"]
-    heads = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
+    heads: dict[str, Any] = {"num_heads": HEADS, "kv_num_heads": KEY_HEADS}
     with pytest.raises(OnnxlaError, match=message):
         import_model(model_with("PagedAttention", inputs, ["y"], **heads, **attributes))
 
