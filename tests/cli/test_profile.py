@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import DIGITS, onnxla, succeed
+from tests.cli.command import DIGITS, onnxla, relu_model, succeed
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,16 @@ def test_profile_as_json(digits: Path) -> None:
     assert conv["floor_seconds"] > 0 and conv["bound"] and conv["rounds"] == 1 and conv["also"]
 
 
-def test_inspect_writes_a_page_of_an_artifact_and_of_a_model(digits: Path, tmp_path: Path) -> None:
+def test_inspect_writes_a_page_of_an_artifact_and_of_a_model(tmp_path: Path) -> None:
+    model, artifact = relu_model(tmp_path / "m.onnx"), tmp_path / "m.onnxla"
+    succeed("compile", model, "-o", artifact)
     pages: list[str] = []
-    for model, options in ((digits, []), (DIGITS, ["--dim", "batch=10"])):
+    for path in (artifact, model):
         page = tmp_path / f"{len(pages)}.html"
-        assert "KB" in succeed("inspect", model, *options, "--html", page).out
-        pages.append(page.read_text().replace("digits.onnxla", "digits.onnx"))
+        assert "KB" in succeed("inspect", path, "--html", page).out
+        pages.append(page.read_text().replace("m.onnxla", "m.onnx"))
     assert pages[0] == pages[1]
-    assert onnxla("inspect", digits, "--html", tmp_path / "no" / "p.html").code == 2
+    assert onnxla("inspect", artifact, "--html", tmp_path / "no" / "p.html").code == 2
 
 
 def test_roofline_of_this_machine_and_of_a_gpu_that_is_not_there(digits: Path) -> None:
