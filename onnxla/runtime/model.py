@@ -9,19 +9,19 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
-from onnxla.runtime.arrays import native_array
+from onnxla.runtime.arguments import Arguments, Out
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.padding import into_targets, require_targets
 from onnxla.runtime.program import Array, Program
-from onnxla.runtime.results import TensorResult, assembled
+from onnxla.runtime.results import assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
@@ -31,9 +31,6 @@ from onnxla.runtime.vocabulary import native_strings
 if TYPE_CHECKING:
     from onnxla.runtime.profiler import Memory, Profile
     from onnxla.runtime.report import CompileReport
-
-Out: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
-"""Arrays that receive results: of numpy, or on a GPU."""
 
 
 class CompiledModel:
@@ -54,11 +51,7 @@ class CompiledModel:
         if num_threads is not None and num_threads < 1:
             raise InputError(f"num_threads={num_threads}: at least 1 is needed")
         self._signature = signature
-        self._input_names = [t.name for t in signature.inputs]
-        self._output_names = [t.name for t in signature.outputs]
-        self._output_index = {name: k for k, name in enumerate(self._output_names)}
-        self._constants = dict(constants or {})
-        """Values of inputs that were fixed when compiling; a run may leave them out."""
+        self._arguments = Arguments(signature, constants or {})
         self.state = ModelState(state or {})
         """The variables that running changes, by name: readable, settable, and part of what is saved."""
         bound = RuntimeSettings.from_environment().specialisations
@@ -91,25 +84,24 @@ class CompiledModel:
         `out` gives arrays that receive results, by name or in the order of the results. Raises InputError that lists
         all that is wrong with the arguments, before anything runs.
         """
-        values = self._by_position(feeds)
+        values = self._arguments.by_position(feeds)
         if output_names is None:
-            names: Sequence[str] = self._output_names
+            names: Sequence[str] = self._arguments.output_names
         else:
             names = list(output_names)
-            self._require_outputs(names)
+            self._arguments.require_outputs(names)
         if out is None:
             results = self._run(values, None)
         else:
-            results = self._run(values, self._out_by_position(names, out))
-        return results if output_names is None else [results[self._output_index[name]] for name in names]
+            results = self._run(values, self._arguments.out_by_position(names, out))
+        return results if output_names is None else [results[self._arguments.output_index[name]] for name in names]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run on arrays by position or name; returns one array, or a tuple where the model has several outputs."""
-        if len(arrays) > len(self._input_names):
-            raise InputError(
-                f"{len(arrays)} arrays for {len(self._input_names)} inputs: {', '.join(self._input_names)}"
-            )
-        feeds = dict(zip(self._input_names, arrays, strict=False))
+        inputs = self._arguments.input_names
+        if len(arrays) > len(inputs):
+            raise InputError(f"{len(arrays)} arrays for {len(inputs)} inputs: {', '.join(inputs)}")
+        feeds = dict(zip(inputs, arrays, strict=False))
         twice = sorted(feeds.keys() & named.keys())
         if twice:
             raise InputError(f"given by position and by name: {', '.join(twice)}")
@@ -126,7 +118,7 @@ class CompiledModel:
         """
         from onnxla.runtime.profiler import MOST_SPANS, new_profile, profile_of, span_count
 
-        choice, values = self._prepare(self._by_position(feeds))
+        choice, values = self._prepare(self._arguments.by_position(feeds))
         executable = choice.executable
         native = native_strings(executable.program, values)
         steps = executable.program.steps
@@ -230,60 +222,6 @@ class CompiledModel:
             raise ArtifactError("nothing is compiled yet: run the model once, or give shapes when compiling")
         return self._specialisations.executables[0].program
 
-    def _by_position(self, feeds: Mapping[str, Any]) -> list[Any]:
-        names = self._input_names
-        if not isinstance(feeds, Mapping):
-            raise InputError(f"the inputs must be arrays by name, not {type(feeds).__name__}")
-        if len(feeds) == len(names):
-            try:
-                return [feeds[name] for name in names]
-            except KeyError:
-                pass
-        missing = [n for n in names if n not in feeds]
-        unknown = [str(n) for n in feeds if n not in names and n not in self._constants]
-        if not missing and not unknown:
-            self._require_constants(feeds)
-            return [feeds[name] for name in names]
-        problems = [f"missing inputs: {', '.join(missing)}"] if missing else []
-        fixed = [n for n in unknown if n in self._signature.defaults]
-        foreign = [n for n in unknown if n not in fixed]
-        problems += [f"not inputs of the model: {', '.join(foreign)}"] if foreign else []
-        problems += [
-            f"{name} has a value in the model, which the code was made for; to replace it, give it in constants= when "
-            "compiling"
-            for name in fixed
-        ]
-        raise InputError(
-            "\n".join([*problems, f"the model takes {', '.join(map(str, self._signature.inputs)) or 'none'}"])
-        )
-
-    def _require_constants(self, feeds: Mapping[str, Any]) -> None:
-        """Raise InputError where a feed differs from the value that the code was made for."""
-        problems = [
-            f"{name}: the model was compiled for the value {np.array2string(value, threshold=8)}; "
-            "leave it out of constants= when compiling to choose it when running"
-            for name, value in self._constants.items()
-            if name in feeds and not np.array_equal(np.asarray(feeds[name]), value)
-        ]
-        if problems:
-            raise InputError("\n".join(problems))
-
-    def _require_outputs(self, names: Iterable[str]) -> None:
-        unknown = [str(n) for n in names if n not in self._output_index]
-        if unknown:
-            raise InputError(
-                f"not outputs of the model: {', '.join(unknown)}; it gives {', '.join(self._output_names)}"
-            )
-
-    def _out_by_position(self, names: Sequence[str], out: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
-        """`out` as one entry for each output of the model."""
-        if not isinstance(out, Mapping):
-            if len(out) != len(names):
-                raise InputError(f"{len(out)} arrays in out for {len(names)} results")
-            out = {name: array for name, array in zip(names, out, strict=True) if array is not None}
-        self._require_outputs(out)
-        return [out.get(name) for name in self._output_names]
-
     def _run(self, values: list[Any], out: list[Any] | None) -> list[Any]:
         executable = self._specialisations.quickly(values)
         if executable is not None:
@@ -300,7 +238,7 @@ class CompiledModel:
             values = native_strings(program, values)
         if not program.results:
             return executable.run(values, self.num_threads, out)
-        targets = None if out is None else self._native_out(program, out)
+        targets = None if out is None else self._arguments.native_out(program, out)
         tensors = executable.run(values, self.num_threads, targets)
         return [assembled(result, tensors) for result in program.results]
 
@@ -314,41 +252,14 @@ class CompiledModel:
         results = program.padding.cut(self._results(choice.executable, values, None), rows)
         return results if out is None else into_targets(results, out)
 
-    def _native_out(self, program: Program, out: Sequence[Any]) -> list[Any]:
-        """`out` as one entry for each tensor of the native code. Raises InputError for what is not a tensor."""
-        targets: list[Any] = [None] * len(program.outputs)
-        for name, result, target in zip(self._output_names, program.results, out, strict=True):
-            if isinstance(result, TensorResult):
-                targets[result.index] = target
-            elif target is not None:
-                raise InputError(f"{name}: out= takes tensors of numbers, and this output is none")
-        return targets
-
     def _prepare(self, values: Sequence[Any]) -> tuple[Choice, list[Array]]:
         """The executable for the shapes (and values) of the inputs, and the arrays that it takes, padded for it."""
-        arrays = self._arrays(values)
+        arrays = self._arguments.arrays(values)
         choice = self._specialisations.choose(arrays)
         program = choice.executable.program
         if choice.rows is not None and program.padding is not None:
             arrays = {name: program.padding.padded(name, array) for name, array in arrays.items()}
         return choice, [arrays[t.name] for t in program.inputs]
-
-    def _arrays(self, values: Sequence[Any]) -> dict[str, Array]:
-        """The inputs as arrays of the declared dtypes that fit the declared shapes. Raises InputError."""
-        arrays: dict[str, Array] = {}
-        problems: list[str] = []
-        for tensor, value in zip(self._signature.inputs, values, strict=True):
-            try:
-                dtype = tensor.dtype
-                array = np.asarray(value) if dtype is None else native_array(value, tensor.name, dtype)
-            except InputError as error:
-                problems.append(str(error))
-                continue
-            arrays[tensor.name] = array
-            problems += filter(None, [tensor.mismatch(array.shape)])
-        if problems:
-            raise InputError("\n".join(problems))
-        return arrays
 
 
 def load_compiled(
