@@ -19,6 +19,8 @@ class Blame(Enum):
     """Every kernel is right by itself: memory, order, or the program around them."""
     CODEGEN = "code generation"
     """Making code for it ends in an error."""
+    UNKNOWN = "unknown"
+    """What is left is too large to be evaluated in the time."""
     ROUNDING = "rounding"
     """No step alone moves the value beyond the tolerance."""
     WITNESS = "onnxruntime"
@@ -55,6 +57,8 @@ class Culprit:
                 return "the plan: memory, or the order of steps"
             case Blame.CODEGEN:
                 return f"code generation: {self.name}"
+            case Blame.UNKNOWN:
+                return "nobody knows: what is left is too large for the time; --seconds gives more"
             case Blame.ROUNDING:
                 return "rounding, which adds up"
             case Blame.WITNESS:

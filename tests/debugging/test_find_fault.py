@@ -1,16 +1,19 @@
 """What a search says beyond passes and kernels: rounding, onnxruntime's own ways, plans, loops, crashes, GPUs."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from onnxla.debugging.budget import Budget
 from onnxla.debugging.case import judged
 from onnxla.debugging.find_culprit import find_culprit
-from onnxla.debugging.find_fault import Finding
+from onnxla.debugging.find_fault import Finding, Model, find_fault
 from onnxla.debugging.trial import Outcome, Settings, compared
+from onnxla.frontends.onnx.model_file import read_model
 from onnxla.passes.simplify.arithmetic import ARITHMETIC
 from onnxla.runtime.program import Array
 from tests.debugging.network import QUICK, search
@@ -153,6 +156,19 @@ def test_a_kernel_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) 
     fault = found(model_of(nodes, feeds, ["y"]), feeds)
     assert fault.culprit.blame.value == "code generation" and "IndexError" in fault.culprit.name
     assert fault.nodes == ("f (Floor), node 1",)
+
+
+def test_without_time_the_model_is_reported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over when the search begins: nothing is tried, and nobody is blamed without having been asked."""
+    change_rule(ARITHMETIC, "negate_twice", lambda b, x: b.negate(x))(monkeypatch)
+    x = normal(400, 400)
+    values = "xabcdy"
+    nodes = [helper.make_node("Neg", [values[k]], [values[k + 1]]) for k in range(4)]
+    nodes.append(helper.make_node("MatMul", ["d", "x"], ["y"]))
+    model = read_model(model_of(nodes, {"x": x}, ["y"]))
+    fault = find_fault(Model(model, Path("."), {"x": x}), QUICK, Budget(1e-6)).fault
+    assert fault is not None and not fault.in_time and len(fault.nodes) == 5
+    assert str(fault.culprit).startswith("nobody knows")
 
 
 def test_a_sequence_is_not_cut_apart(monkeypatch: pytest.MonkeyPatch) -> None:
