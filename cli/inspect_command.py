@@ -30,7 +30,6 @@ class Part(StrEnum):
     MEMORY = "memory"
     CUDA = "cuda"
     RESOURCES = "resources"
-    CODE = "code"
 
 
 Show = Annotated[Part, typer.Option("--show", help="The part to print.")]
@@ -90,6 +89,8 @@ def inspect(
         _print_summary(compiled)
     elif show is Part.KERNELS:
         _print_kernels(compiled)
+    elif show is Part.RESOURCES:
+        print(safe(_resources(compiled)), end="")
     else:
         print(safe(compiled.hlo(show.value)), end="")
 
@@ -157,7 +158,18 @@ def _print_summary(compiled: CompiledModel) -> None:
             f"memory   arena {size(memory.arena)} (all intermediates: {size(memory.intermediates)}), "
             f"weights {size(memory.weights)}"
         )
-    say("more with --show hlo, optimized_hlo, kernels, plan, memory, or --after PASS", style="dim")
+    say(
+        "more with --html FILE, --show hlo, optimized_hlo, kernels, plan, memory, resources, or --after PASS",
+        style="dim",
+    )
+
+
+def _resources(compiled: CompiledModel) -> str:
+    """What each kernel needs: instructions and stack, or registers, shared memory and spills."""
+    from onnxla.page.inside import inside_of
+    from onnxla.page.kernel_code import resource_report
+
+    return resource_report(inside_of(compiled.programs[0], compiled.about).code)
 
 
 def _about_line(value: object) -> str:

@@ -50,6 +50,12 @@ def test_inspect_writes_a_page_of_an_artifact_and_of_a_model(tmp_path: Path) -> 
     assert onnxla("inspect", artifact, "--html", tmp_path / "no" / "p.html").code == 2
 
 
+def test_resources_of_each_kernel(digits: Path) -> None:
+    lines = succeed("inspect", digits, "--show", "resources").out.splitlines()
+    assert len(lines) > 5 and all("instructions: " in line and "stack: " in line for line in lines)
+    assert any("convolution" in line for line in lines)
+
+
 def test_roofline_of_this_machine_and_of_a_gpu_that_is_not_there(digits: Path) -> None:
     assert "on this machine with" in succeed("inspect", digits, "--roofline").out
     out = succeed("inspect", DIGITS, "--dim", "batch=10", "--target", "gpu", "--roofline", "--gpu", "h200").out
