@@ -36,6 +36,7 @@ _BASELINES = {
     "riscv64": "generic-riscv64",
 }
 """The least CPU of each architecture."""
+_WASM = "wasm32"
 
 
 def write_ahead(
@@ -75,8 +76,10 @@ def target_options(triple: str | None, cpu: str | None) -> list[str]:
     if triple is None:
         return [] if cpu is None else [f"target_cpu={cpu}"]
     architecture = triple.partition("-")[0]
+    if architecture == _WASM and cpu is None:
+        return [f"target_cpu={_WASM}"]
     if architecture not in _BASELINES or "linux" not in triple:
-        known = ", ".join(f"{name}-linux-gnu" for name in _BASELINES)
+        known = ", ".join([*(f"{name}-linux-gnu" for name in _BASELINES), f"{_WASM}-unknown-unknown"])
         raise InputError(f"--triple {triple}: libraries are made for {known}")
     if cpu is None or cpu == _BASELINES[architecture]:
         return [f"target_cpu={_BASELINES[architecture]}"]

@@ -87,7 +87,8 @@ class CompileOptions(_Settings):
     target_cpu: str = _knob(
         "host",
         str,
-        "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4`, `generic-aarch64` or `generic-riscv64`.",
+        "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4`, `generic-aarch64`, "
+        "`generic-riscv64` or `wasm32`.",
         "ONNXLA_TARGET_CPU",
     )
     target_gpu: str = _knob(

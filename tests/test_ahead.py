@@ -16,9 +16,10 @@ import onnxla
 from onnxla.ahead import cpu_check
 from onnxla.ahead.header import c_header, c_identifier
 from onnxla.ahead.library import write_library
+from onnxla.ahead.wasm import LINKER
 from onnxla.cli.main import app
 from onnxla.codegen.cpu.target import LEVELS
-from onnxla.errors import InputError
+from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.elf import AARCH64, X86_64, read_object
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.model import CompiledModel
@@ -293,7 +294,11 @@ def test_the_command_names_machines_by_triples(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         parts = members(tmp_path / triple / "libnet.a")
         assert {read_object(data).machine for data in parts.values()} == {machine}
-    for wrong in (["wasm32-unknown-unknown"], ["riscv64-linux-gnu", "--cpu", "x86-64-v3"]):
+    if shutil.which(LINKER) is not None:
+        result = CliRunner().invoke(app, [*arguments, "wasm32-unknown-unknown", "-o", str(tmp_path / "wasm")])
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "wasm" / "net.wasm").read_bytes().startswith(b"\0asm")
+    for wrong in (["sparc64-linux-gnu"], ["riscv64-linux-gnu", "--cpu", "x86-64-v3"]):
         result = CliRunner().invoke(app, [*arguments, *wrong, "-o", str(tmp_path / "wrong")])
         assert result.exit_code and not (tmp_path / "wrong").exists()
 
@@ -304,3 +309,40 @@ def test_the_command_takes_an_artifact(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "libnetwork.a" in result.output
     assert (tmp_path / "network.h").exists()
+
+
+NODE = """
+const fs = require("fs");
+const { exports: net } = new WebAssembly.Instance(new WebAssembly.Module(fs.readFileSync("network.wasm")));
+let top = Math.ceil(net.__heap_base.value / 64) * 64;
+const take = (bytes) => { const place = top; top += Math.ceil(bytes / 64) * 64; return place; };
+const x = take(4 * 120), y = take(4 * 15), i = take(8 * 3), inputs = take(4), outputs = take(8);
+const arena = take(net.network_arena_bytes());
+net.memory.grow(Math.max(0, Math.ceil((top - net.memory.buffer.byteLength) / 65536)));
+const f32 = new Float32Array(net.memory.buffer), i32 = new Int32Array(net.memory.buffer);
+for (let k = 0; k < 120; k++) f32[x / 4 + k] = (k % 7) - 3;
+i32[inputs / 4] = x; i32[outputs / 4] = y; i32[outputs / 4 + 1] = i;
+net.network_run_in(inputs, outputs, arena);
+console.log(Array.from(f32.subarray(y / 4, y / 4 + 15)).join(" "));
+console.log([0, 2, 4].map((k) => i32[i / 4 + k]).join(" "));
+"""
+
+
+def test_a_module_for_webassembly_gives_pythons_numbers_in_node(tmp_path: Path) -> None:
+    """It imports nothing."""
+    if shutil.which(LINKER) is None or shutil.which("node") is None:
+        pytest.skip(f"no {LINKER} or no node here")
+    library = write_library(network(cpu="wasm32"), tmp_path, "network")
+    assert library.files == (tmp_path / "network.wasm",) and library.undefined == ()
+    assert library.code_bytes < 20_000
+    (tmp_path / "main.js").write_text(NODE)
+    done = subprocess.run(["node", "main.js"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    check_printed(done.stdout, network(), 1e-5)
+
+
+def test_webassembly_without_a_linker_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(ArtifactError, match="needs LLVM's linker wasm-ld"):
+        write_library(network(cpu="wasm32"), tmp_path, "network")
+    assert not list(tmp_path.iterdir())

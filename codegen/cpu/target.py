@@ -24,6 +24,7 @@ LEVELS["x86-64-v3"] = (*LEVELS["x86-64-v2"], "avx", "avx2", "bmi", "bmi2", "f16c
 LEVELS["x86-64-v4"] = (*LEVELS["x86-64-v3"], "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
 LEVELS["generic-aarch64"] = ("fp-armv8", "neon")
 LEVELS["generic-riscv64"] = ("64bit", "a", "c", "d", "f", "m")
+LEVELS["wasm32"] = ("bulk-memory", "simd128")
 """Named baselines and the features that code for them may use."""
 _OF_SYSTEMS = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "uintr", "wbnoinvd", "xsaves"})
 """Features whose instructions are the operating system's. Linux often does not list them, and an artifact that asked
@@ -116,6 +117,8 @@ def named_target(name: str) -> Target:
         return Target(f"aarch64-{system}", "generic", LEVELS[name])
     if name == "generic-riscv64":
         return Target(f"riscv64-{system}", "generic-rv64", LEVELS[name])
+    if name == "wasm32":
+        return Target("wasm32-unknown-unknown", "generic", LEVELS[name])
     host = host_target()
     return Target(f"x86_64-{system}", name, LEVELS[name], host.l1_bytes, host.l2_bytes, host.l3_bytes)
 

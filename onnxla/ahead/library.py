@@ -17,6 +17,7 @@ from onnxla.ahead.build_files import cmake_config, pkg_config
 from onnxla.ahead.cpu_check import cpu_check
 from onnxla.ahead.header import c_header, c_identifier
 from onnxla.ahead.objects import data_object, flags_of, rename_symbols
+from onnxla.ahead.wasm import is_wasm, wasm_module
 from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.errors import ArtifactError, DeviceError, InputError
@@ -92,9 +93,11 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
     if not name or c_identifier(name) != name:
         raise InputError(f"{name!r} is no C identifier: choose letters, digits and underscores, no keyword")
     program = _only_program(model)
-    objects = {f"code{k}.o": _renamed(data, name) for k, data in enumerate(program.objects)}
+    if is_wasm(program):
+        return _write_wasm(Path(folder), name, program)
     machine = read_object(program.objects[0]).machine
     target = Target(program.triple, program.cpu, program.features)
+    objects = {f"code{k}.o": _renamed(data, name) for k, data in enumerate(program.objects)}
     glue = _GLUE.format(name=name, arena=max(-(-program.arena_bytes // 64) * 64, 64))
     glue += cpu_check(name, program.features, target.is_x86)
     objects["entry.o"] = compile_module(glue, _any_cpu_like(target))
@@ -112,6 +115,19 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
         program.weights.nbytes,
         program.arena_bytes,
     )
+
+
+def _write_wasm(folder: Path, name: str, program: Program) -> Library:
+    """`<name>.wasm`."""
+    module = wasm_module(name, program, Target(program.triple, program.cpu, program.features))
+    path = folder / f"{name}.wasm"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(path, module)
+    except OSError as error:
+        raise ArtifactError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
+    code_bytes = len(module) - program.weights.nbytes
+    return Library((path,), (), code_bytes, program.weights.nbytes, program.arena_bytes)
 
 
 def _any_cpu_like(target: Target) -> Target:
