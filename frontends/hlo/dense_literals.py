@@ -128,6 +128,9 @@ def _numbers(words: list[str], element: ElementType) -> Array:
         return np.array([w in ("true", "1") for w in words], np.bool_)
     if element.is_integer:
         return _integers(words, element)
+    if not any("x" in w or w in ("true", "false") for w in words):
+        with np.errstate(over="ignore"):
+            return np.array([float(w) for w in words]).astype(element.dtype)
     return np.array([_number(w, str(element), element.dtype) for w in words], element.dtype)
 
 
