@@ -14,6 +14,7 @@ import numpy as np
 from onnxla.errors import SourceNode
 from onnxla.hlo import lapack
 from onnxla.hlo.attributes import BOOL, INT, INT_IN_BRACES
+from onnxla.hlo.batch_norm import BatchNorm
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import fail, require, require_tensor
@@ -128,6 +129,20 @@ def _letters(form: Form) -> dict[str, str]:
 _ARGUMENT = re.compile(r"(?a)(\w+) = (\d{1,3}) : ui8")
 
 
+def batch_norm(form: Form, count: int, make: Callable[..., object]) -> Instruction:
+    """`batch-norm-...`, of `count` operands."""
+    require(len(form.operands) == count, f"expected {count} operands, found {len(form.operands)}")
+    epsilon = _DECIMAL.fullmatch(form.attributes.get("epsilon", ""))
+    require(epsilon is not None, "epsilon is no number")
+    settings = BatchNorm(float(form.attributes["epsilon"]), INT.parse(form.attributes.get("feature_index", ""), {}))
+    b = Builder(source=form.source)
+    made = make(settings, b, *form.operands)
+    return made if isinstance(made, Instruction) else b.tuple(*made)  # type: ignore[misc]
+
+
+_DECIMAL = re.compile(r"(?a)\d{1,40}(?:\.\d{0,40})?(?:e[+-]?\d{1,5})?")
+
+
 def reduce_precision(form: Form) -> Instruction:
     """`reduce-precision`."""
     bits = [INT.parse(form.attributes.get(f"{part}_bits", ""), {}) for part in ("exponent", "mantissa")]
@@ -210,4 +225,7 @@ FORMS: dict[str, Callable[[Form], Instruction]] = {
     "get-dimension-size": dimension_size,
     "topk": top_k,
     "reduce-precision": reduce_precision,
+    "batch-norm-inference": lambda form: batch_norm(form, 5, BatchNorm.inference),
+    "batch-norm-training": lambda form: batch_norm(form, 3, BatchNorm.training),
+    "batch-norm-grad": lambda form: batch_norm(form, 5, BatchNorm.gradient),
 }

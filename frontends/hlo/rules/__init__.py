@@ -8,6 +8,7 @@ from onnxla.frontends.hlo.rules import (  # noqa: F401
     elementwise,
     indexing,
     linear_algebra,
+    normalization,
     reduction,
     shape,
 )

@@ -153,9 +153,59 @@ def test_reduced_precision(exponent: int, mantissa: int) -> None:
         result=f"tensor<{x.size}xf32>",
     )
     theirs = np.asarray(jax.jit(lambda v: jax.lax.reduce_precision(v, exponent, mantissa))(x))
-    assert np.array_equal(evaluate(text, x)[0].view(np.uint32) & 0x7FFFFFFF, theirs.view(np.uint32) & 0x7FFFFFFF) or (
-        np.array_equal(evaluate(text, x)[0], theirs, equal_nan=True)
-    )
+    ours = evaluate(text, x)[0]
+    assert np.array_equal(ours, theirs, equal_nan=True) and np.array_equal(np.signbit(ours), np.signbit(theirs))
+
+
+BATCH_NORM = """
+HloModule norm
+ENTRY main {
+  x = f32[3,5,4] parameter(0)
+  scale = f32[5] parameter(1)
+  offset = f32[5] parameter(2)
+  g = f32[3,5,4] parameter(3)
+  t = (f32[3,5,4], f32[5], f32[5]) batch-norm-training(x, scale, offset), epsilon=0.001, feature_index=1
+  y = f32[3,5,4] get-tuple-element(t), index=0
+  m = f32[5] get-tuple-element(t), index=1
+  v = f32[5] get-tuple-element(t), index=2
+  d = (f32[3,5,4], f32[5], f32[5]) batch-norm-grad(x, scale, m, v, g), epsilon=0.001, feature_index=1
+  dx = f32[3,5,4] get-tuple-element(d), index=0
+  ds = f32[5] get-tuple-element(d), index=1
+  do = f32[5] get-tuple-element(d), index=2
+  n = f32[3,5,4] batch-norm-inference(x, scale, offset, m, scale), epsilon=0.1, feature_index=1
+  ROOT r = (f32[3,5,4], f32[5], f32[5], f32[3,5,4], f32[5], f32[5], f32[3,5,4]) tuple(y, m, v, dx, ds, do, n)
+}
+"""
+GENERIC_BATCH_NORM = """
+func.func @main(%x: tensor<3x5x4xf32>, %s: tensor<5xf32>, %o: tensor<5xf32>, %g: tensor<3x5x4xf32>)
+    -> (tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>,
+        tensor<3x5x4xf32>) {
+  %t:3 = "stablehlo.batch_norm_training"(%x, %s, %o) <{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}>
+    : (tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>) -> (tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>)
+  %d:3 = "stablehlo.batch_norm_grad"(%x, %s, %t#1, %t#2, %g) <{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}>
+    : (tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<3x5x4xf32>)
+    -> (tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>)
+  %n = "stablehlo.batch_norm_inference"(%x, %s, %o, %t#1, %s) <{epsilon = 1.0e-1 : f32, feature_index = 1 : i64}>
+    : (tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<3x5x4xf32>
+  return %t#0, %t#1, %t#2, %d#0, %d#1, %d#2, %n : tensor<3x5x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<3x5x4xf32>,
+    tensor<5xf32>, tensor<5xf32>, tensor<3x5x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("text", [BATCH_NORM, GENERIC_BATCH_NORM])
+def test_batch_normalisation(text: str) -> None:
+    """Against XLA, which reads the same text."""
+    pytest.importorskip("jax")
+    from tests.hlo import xla_witness
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((3, 5, 4), 5, 5, (3, 5, 4))]
+    arrays[1] = np.abs(arrays[1])
+    compiled = onnxla.compile(text, options={"opt_level": 0})
+    ours = compiled.run(None, dict(zip((i.name for i in compiled.get_inputs()), arrays, strict=True)))
+    for mine, theirs in zip(ours, xla_witness.run(BATCH_NORM, arrays), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
 # What is wrong with a program
