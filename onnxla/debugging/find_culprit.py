@@ -5,6 +5,8 @@
 The first of these that leaves the tolerance around onnxruntime's results is to blame: the frontend, a pass or the code.
 """
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -27,13 +29,19 @@ from onnxla.debugging.pass_fault import pass_culprit
 from onnxla.debugging.trial import Outcome, Settings, compared
 from onnxla.runtime.program import Array
 
+EVALUATIONS = 12
+"""How often a case is evaluated in numpy, at most about, until its culprit is found."""
 
-def find_culprit(case: Case, outcome: Outcome, settings: Settings) -> Culprit:
-    """Who made `outcome`, a fault, of `case`."""
+
+def find_culprit(case: Case, outcome: Outcome, settings: Settings, seconds: float = math.inf) -> Culprit:
+    """Who made `outcome`, a fault, of `case`. Nobody, where evaluating it takes longer than `seconds`."""
     if outcome.crash:
         return _crash_culprit(case, outcome, settings)
     found = imported(case, settings.options)
+    begun = time.monotonic()
     before = evaluate(found.module, found, case)
+    if EVALUATIONS * (time.monotonic() - begun) > seconds:
+        return Culprit(Blame.UNKNOWN, comparison=outcome.differing[0])
     if _wrong(before, case.expected, settings):
         culprit = import_culprit(case, settings)
         if culprit is not None:

@@ -14,7 +14,7 @@ from onnxla.debugging.budget import Budget
 from onnxla.debugging.case import Case, alone
 from onnxla.debugging.comparison import Comparison
 from onnxla.debugging.culprit import Blame, Culprit
-from onnxla.debugging.find_culprit import explained_by_rounding, find_culprit
+from onnxla.debugging.find_culprit import EVALUATIONS, explained_by_rounding, find_culprit
 from onnxla.debugging.known_values import KnownValues
 from onnxla.debugging.layers import add_every_layer
 from onnxla.debugging.model_part import ModelGraph, Part, whole_proto
@@ -32,8 +32,6 @@ _MOST_SET_ASIDE = 50
 """Differences that are not onnxla's before the search ends."""
 _SINGLE_NODES_SHARE = 0.3
 """Share of the time in which nodes of values that differ are tried alone."""
-_EVALUATIONS = 12
-"""How often a case is evaluated in numpy, at most about, until its culprit is found."""
 _SHAPES_SHARE = 0.25
 """Share of the time that smaller arrays may take."""
 
@@ -259,9 +257,10 @@ class _Search:
                 "run again, the same model gives what onnxruntime gives: something is read before it is written",
             )
             return Culprit(Blame.PLAN, details=details), outcome
-        if _EVALUATIONS * outcome.seconds > self.budget.left + self.budget.seconds / 2:
+        seconds = self.budget.left + self.budget.seconds / 2
+        if EVALUATIONS * outcome.seconds > seconds:
             return Culprit(Blame.UNKNOWN, comparison=outcome.differing[0]), outcome
-        return find_culprit(case, outcome, self.settings), outcome
+        return find_culprit(case, outcome, self.settings, seconds), outcome
 
     def as_file(self, part: Part, seen: Outcome) -> Case:
         """The part as it is when it is run from a file of its own; where that shows nothing, as it is in the model."""
