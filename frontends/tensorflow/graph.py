@@ -100,6 +100,14 @@ def body_of_function(function: Any) -> Body:
     return _checked(body)
 
 
+_FEWEST_INPUTS = {
+    **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN"), 2),
+    **dict.fromkeys(("Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "LoopCond"), 1),
+    **dict.fromkeys(("NextIteration", "RefNextIteration"), 1),
+}
+"""Of operations that say what a graph's structure is; rules check those of others."""
+
+
 def _nodes(protos: Sequence[Any]) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for index, proto in enumerate(protos):
@@ -107,6 +115,8 @@ def _nodes(protos: Sequence[Any]) -> dict[str, Node]:
             raise ModelFormatError(f"two nodes are called {proto.name}")
         inputs = tuple(parse_edge(text) for text in proto.input if not text.startswith("^"))
         controls = tuple(text[1:] for text in proto.input if text.startswith("^"))
+        if len(inputs) < (fewest := _FEWEST_INPUTS.get(proto.op, 0)):
+            raise ModelFormatError(f"{proto.name} ({proto.op}) has {len(inputs)} inputs, and needs {fewest}")
         nodes[proto.name] = Node(proto.name, proto.op, inputs, controls, proto.attr, index)
     return nodes
 

@@ -170,7 +170,9 @@ def _restored(body: Body, functions: Mapping[str, Body]) -> Iterator[tuple[str, 
 
 def _restored_key(graph: Body, edge: Edge) -> str | None:
     node = graph.nodes.get(edge.node)
-    while node is not None and node.op in _PASSED_ON and node.inputs:
+    seen: set[str] = set()  # nobody has looked for cycles yet
+    while node is not None and node.op in _PASSED_ON and node.inputs and node.name not in seen:
+        seen.add(node.name)
         edge = node.inputs[0]
         node = graph.nodes.get(edge.node)
     if node is None or node.op != "RestoreV2" or len(node.inputs) < 2:

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from onnxla.config import Limits
-from onnxla.errors import OnnxlaError
+from onnxla.errors import ModelFormatError, OnnxlaError
+from onnxla.frontends.tensorflow.graph import Body, Edge, Node
 from onnxla.frontends.tensorflow.importer import try_import
 from onnxla.frontends.tensorflow.messages import GraphDef
 from onnxla.frontends.tensorflow.model_file import read_tensorflow
+from onnxla.frontends.tensorflow.variables import _restored_key
 from tests.frontends.tensorflow.graphs import graph
 
 FOLDER = Path(__file__).parent / "operations"
@@ -72,3 +74,15 @@ def test_a_range_of_a_billion_is_refused_at_once() -> None:
     g = graph(("r", "Range", ["zero", "end", "one"]), constants={"zero": 0, "one": 1, "end": 1_000_000_000})
     result = try_import(read_tensorflow(g), outputs=["r"])
     assert [p.cause for p in result.problems] == ["1000000000 places along one dimension"]
+
+
+@pytest.mark.parametrize("operation, inputs", [("Switch", 2), ("Merge", 1), ("Exit", 1), ("NextIteration", 1)])
+def test_control_flow_without_its_inputs_is_refused(operation: str, inputs: int) -> None:
+    g = graph(("y", operation, ["x"] * (inputs - 1)), constants={"x": 1})
+    with pytest.raises(ModelFormatError, match=rf"y \({operation}\) has {inputs - 1} inputs, and needs {inputs}"):
+        read_tensorflow(g)
+
+
+def test_a_restored_value_that_waits_for_itself_has_no_key() -> None:
+    nodes = {"loop": Node("loop", "Identity", (Edge("loop"),), (), {}, 0)}
+    assert _restored_key(Body("g", nodes), Edge("loop")) is None
