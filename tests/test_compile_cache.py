@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,53 +70,65 @@ def test_the_same_again_is_a_hit_and_computes_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
+@pytest.fixture(scope="module")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    compiled(folder)
+    return folder
+
+
+@pytest.fixture
+def filled(filled_once: Path, tmp_path: Path) -> Path:
+    """A cache with the code of the model for three rows."""
+    folder = tmp_path / "cache"
+    shutil.copytree(filled_once, folder)
+    folder.chmod(0o700)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda folder: {"model": a_model(negative=True)}, ["program"]),
-        (lambda folder: {"model": a_model(name="renamed")}, ["program"]),
-        (lambda folder: {"model": a_model(weight=3)}, ["program", "weights"]),
-        (lambda folder: {"rows": 5}, ["program", "shapes", "signature"]),
-        (lambda folder: {"fast_math": True}, ["option fast_math"]),
-        (lambda folder: {"opt_level": 1}, ["option opt_level"]),
-        (lambda folder: {"precision": "highest"}, ["option precision"]),
-        (lambda folder: {"folding_bytes": 7}, ["option folding_bytes"]),
-        (lambda folder: {"target_cpu": "x86-64"}, ["option target_cpu", "target"]),
+        (lambda: {"model": a_model(negative=True)}, ["program"]),
+        (lambda: {"model": a_model(name="renamed")}, ["program"]),
+        (lambda: {"model": a_model(weight=3)}, ["program", "weights"]),
+        (lambda: {"rows": 5}, ["program", "shapes", "signature"]),
+        (lambda: {"fast_math": True}, ["option fast_math"]),
+        (lambda: {"opt_level": 1}, ["option opt_level"]),
+        (lambda: {"precision": "highest"}, ["option precision"]),
+        (lambda: {"folding_bytes": 7}, ["option folding_bytes"]),
+        (lambda: {"target_cpu": "x86-64"}, ["option target_cpu", "target"]),
     ],
 )
 def test_each_change_of_model_and_options_is_a_miss_that_is_explained(
-    change: Callable[[Path], dict[str, object]], parts: list[str], tmp_path: Path
+    change: Callable[[], dict[str, Any]], parts: list[str], filled: Path
 ) -> None:
-    compiled(tmp_path)
-    assert differing(tmp_path, **change(tmp_path)) == parts  # type: ignore[arg-type]
-    assert not is_cached(compiled(tmp_path, **change(tmp_path)))  # type: ignore[arg-type]
-    assert is_cached(compiled(tmp_path))
+    assert differing(filled, **change()) == parts
+    assert not is_cached(compiled(filled, **change()))
+    assert is_cached(compiled(filled))
 
 
 @pytest.mark.parametrize(
     ("name", "part"), [("__version__", "version"), ("_version", "libraries"), ("_compiler_digest", "compiler")]
 )
-def test_another_onnxla_is_a_miss(name: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled(tmp_path)
+def test_another_onnxla_is_a_miss(name: str, part: str, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_key, name, "9.9" if name == "__version__" else lambda *given: "9.9")
-    assert differing(tmp_path) == [part]
-    assert not is_cached(compiled(tmp_path))
+    assert differing(filled) == [part]
+    assert not is_cached(compiled(filled))
 
 
-def test_what_does_not_change_the_code_is_no_miss(tmp_path: Path) -> None:
-    compiled(tmp_path / "c")
+def test_what_does_not_change_the_code_is_no_miss(filled: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "verify": False,
         "dump_to": str(tmp_path / "dump"),
         "compile_timeout": 100,
         "cache_bytes": 1 << 20,
     }
-    assert is_cached(compiled(tmp_path / "c", **options))
+    assert is_cached(compiled(filled, **options))
 
 
-def test_compiling_ahead_serves_runs_of_the_open_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled(tmp_path)
-    later = onnxla.compile(a_model(), options={"cache_dir": str(tmp_path)})
+def test_compiling_ahead_serves_runs_of_the_open_model(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = onnxla.compile(a_model(), options={"cache_dir": str(filled)})
 
     def fail(*given: object) -> None:
         raise AssertionError("nothing is compiled")

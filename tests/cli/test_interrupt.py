@@ -48,7 +48,7 @@ artifact._add_entry = added
 from onnxla.__main__ import main
 main()
 """
-STAGES = ["import", "passes: simplify", "kernels: planning", "kernels: LLVM IR", "workers", "artifact"]
+STAGES = ["import", "passes: simplify", "workers", "artifact"]
 
 
 def interrupted(stage: str, folder: Path, *more: str) -> "subprocess.CompletedProcess[str]":
