@@ -22,13 +22,13 @@ TARGETS = {
     for module, mutants in (
         (artifact, 400),
         (cache, 250),
-        (checkpoint, 60),
+        (checkpoint, 40),
         (hlo_text, 600),
         (importer, 500),
         (objects, 500),
         (shape_inference, 900),
         (stablehlo, 200),
-        (tensorflow_graph, 120),
+        (tensorflow_graph, 80),
     )
 }
 

@@ -46,8 +46,7 @@ def convolution_and_softmax() -> bytes:
 _ENDS = (("x", [1, 64, 56, 56]), ("y", [4, 16 * 56 * 56]))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("limit", [None, "128"])
+@pytest.mark.parametrize("threads, limit", [(1, None), (2, "128")])
 def test_a_thread_with_a_small_stack_runs_a_model(tmp_path: Path, threads: int, limit: str | None) -> None:
     """Also where the system gives no thread more (`ulimit -s`)."""
     onnxla.compile(convolution_and_softmax()).save(tmp_path / "model.onnxla")
