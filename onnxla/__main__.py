@@ -1,4 +1,4 @@
-"""The entry of the command `onnxla`, and of `python -m onnxla`: Ctrl-C ends it with 130 and no traceback at any time."""
+"""The entry of the command `onnxla` and of `python -m onnxla`: Ctrl-C ends it with 130 and no traceback at any time."""
 
 import signal
 import sys

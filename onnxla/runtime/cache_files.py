@@ -63,7 +63,7 @@ def entries_in(folder: Path) -> list[CacheEntry]:
 
 
 def abandoned_files(folder: Path, now: float) -> list[CacheEntry]:
-    """Files that somebody began to write long ago: `write_artifact` names them `.<entry>.<random>` until they are done."""
+    """Files that somebody began to write long ago: they are called `.<entry>.<random>` until they are done."""
     found = []
     for path in folder.glob(f".*{SUFFIX}.*"):
         with suppress(FileNotFoundError):
