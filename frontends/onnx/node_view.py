@@ -21,6 +21,9 @@ Int: TypeAlias = int
 Float: TypeAlias = float
 # The class below has methods of these names, which hide the types in its own annotations.
 
+MOST_PIECES = 1 << 13
+"""Instructions that a rule writes out for one node."""
+
 MOST_OF_A_TABLE = 1 << 27
 """Elements that a rule writes out, of positions or weights: half a gigabyte or so."""
 
@@ -290,6 +293,11 @@ class NodeView:
     def unsupported(self, cause: str, hint: str = "") -> NoReturn:
         """This case of the operator has no import rule."""
         self._stop(UnsupportedOpError, cause, hint)
+
+    def require_pieces(self, count: Int) -> None:
+        """A problem where a rule would write out a tensor piece by piece, and they are too many."""
+        if count > MOST_PIECES:
+            self.unsupported(f"a tensor in {count} pieces", f"up to {MOST_PIECES} are written out")
 
     def require_table(self, elements: Int) -> None:
         """A problem where a rule would write out a table of too many elements: a shape costs a model nothing."""

@@ -174,6 +174,13 @@ def test_a_node_that_memory_does_not_hold_is_named(monkeypatch: pytest.MonkeyPat
         import_model(model.SerializeToString())
 
 
+def test_no_rule_writes_out_a_tensor_element_by_element() -> None:
+    nodes = [helper.make_node("SplitToSequence", ["x"], ["s"]), helper.make_node("SequenceLength", ["s"], ["y"])]
+    model = model_of(nodes, [tensor("x", [1 << 30, 2])], [tensor("y", None, TensorProto.INT64)])
+    with pytest.raises(UnsupportedOpError, match="a tensor in 1073741824 pieces"):
+        import_model(model.SerializeToString(), options=OPTIONS)
+
+
 def test_a_limit_of_nodes_holds_for_a_long_chain() -> None:
     nodes = [helper.make_node("Neg", [f"v{k}"], [f"v{k + 1}"]) for k in range(300)]
     model = model_of(nodes, [tensor("v0", [1])], [tensor("v300", [1])])

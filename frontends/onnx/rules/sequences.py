@@ -68,6 +68,7 @@ def split_to_sequence(node: NodeView, b: Builder) -> SequenceValue:
         step = 1 if split is None else int(split)
         if step < 1:
             node.shape_error(f"split is {step}; a positive size was expected")
+        node.require_pieces(-(-size // step))
         sizes = [min(step, size - start) for start in range(0, size, step)]
     else:
         sizes = [int(n) for n in split]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnxla.frontends.onnx.broadcasting import shape_of_broadcast
+from onnxla.frontends.onnx.node_view import MOST_PIECES
 from onnxla.frontends.tensorflow.axes import normal_axes, normal_axis, require_enumerable
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op
@@ -98,6 +99,7 @@ def unpack(node: NodeView, b: Builder) -> list[Instruction]:
     axis = normal_axis(node, node.int("axis", 0), len(x.shape))
     if node.int("num", x.shape[axis]) != x.shape[axis]:
         node.shape_error(f"dimension {axis} of {x.tensor_type} does not fall into {node.int('num')} parts")
+    require_enumerable(node, x.shape[axis], MOST_PIECES)
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     return [b.reshape(part, shape) for part in _parts(b, x, axis, [1] * x.shape[axis])]
 
@@ -136,6 +138,7 @@ def split(node: NodeView, b: Builder) -> list[Instruction]:
     axis = normal_axis(node, node.constant_int(0), len(x.shape))
     if count < 1 or x.shape[axis] % count:
         node.shape_error(f"dimension {axis} of {x.tensor_type} does not fall into {count} equal parts")
+    require_enumerable(node, count, MOST_PIECES)
     return _parts(b, x, axis, [x.shape[axis] // count] * count)
 
 

@@ -86,3 +86,14 @@ def test_control_flow_without_its_inputs_is_refused(operation: str, inputs: int)
 def test_a_restored_value_that_waits_for_itself_has_no_key() -> None:
     nodes = {"loop": Node("loop", "Identity", (Edge("loop"),), (), {}, 0)}
     assert _restored_key(Body("g", nodes), Edge("loop")) is None
+
+
+def test_a_tensor_in_a_billion_parts_is_refused_at_once() -> None:
+    g = GraphDef()
+    x = g.node.add(name="x", op="Placeholder")
+    x.attr["dtype"].type = 1
+    for size in (1 << 30, 2):
+        x.attr["shape"].shape.dim.add(size=size)
+    g.node.add(name="y", op="Unpack", input=["x"])
+    result = try_import(read_tensorflow(g), outputs=["y"])
+    assert [p.cause for p in result.problems] == ["1073741824 places along one dimension"]
