@@ -199,6 +199,14 @@ def test_a_malformed_manifest_is_refused(written: Path, tmp_path: Path, changes:
         read_artifact(rewritten(written, tmp_path / "malformed.onnxla", **changes))
 
 
+@pytest.mark.parametrize("texts", [{"hlo": "missing"}, {"hlo": 7}, {"hlo": None}, []], ids=str)
+def test_texts_that_are_nowhere_are_refused_before_somebody_reads_them(
+    written: Path, tmp_path: Path, texts: object
+) -> None:
+    with pytest.raises(ArtifactError):
+        read_artifact(rewritten(written, tmp_path / "texts.onnxla", texts=texts))
+
+
 def test_a_foreign_zip_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "foreign.onnxla"
     with zipfile.ZipFile(path, "w") as archive:

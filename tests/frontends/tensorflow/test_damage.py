@@ -97,3 +97,12 @@ def test_a_tensor_in_a_billion_parts_is_refused_at_once() -> None:
     g.node.add(name="y", op="Unpack", input=["x"])
     result = try_import(read_tensorflow(g), outputs=["y"])
     assert [p.cause for p in result.problems] == ["1073741824 places along one dimension"]
+
+
+def test_variables_whose_shared_names_are_no_text_stay_apart() -> None:
+    g = GraphDef()
+    for k, name in enumerate((b"\xc4", b"\xc5")):
+        node = g.node.add(name=f"v{k}", op="VarHandleOp")
+        node.attr["shared_name"].s = name
+    found = read_tensorflow(g).variables
+    assert found.get("\\xc4") is not None and found.get("\\xc5") is not None
