@@ -76,6 +76,10 @@ Threads: TypeAlias = Annotated[
 Rtol: TypeAlias = Annotated[float | None, typer.Option("--rtol", help="Relative tolerance in place of the type's own.")]
 Atol: TypeAlias = Annotated[float | None, typer.Option("--atol", help="Absolute tolerance in place of the type's own.")]
 Target: TypeAlias = Annotated[str, typer.Option("--target", help="What to make code for: cpu or gpu.")]
+Fallback: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--fallback", metavar="RUNTIME", help="Where nodes run that cannot be compiled: onnxruntime."),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

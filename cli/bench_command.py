@@ -10,7 +10,7 @@ import typer
 
 from onnxla.cli import arguments
 from onnxla.cli.feeds import feeds_for, read_inputs
-from onnxla.cli.models import is_artifact, request
+from onnxla.cli.models import clusters_of, is_artifact, request
 from onnxla.cli.output import duration, print_json, say, table
 from onnxla.debugging.comparison import compare_all
 from onnxla.debugging.parts import flat_outputs
@@ -45,6 +45,7 @@ def bench(
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    fallback: arguments.Fallback = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Time a model against onnxruntime with its default settings. Ends with 1 where their results differ.
@@ -53,7 +54,7 @@ def bench(
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
-    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
+    wanted = request(model, shape, dim, constant, option, threads=threads, target=target, fallback=fallback)
     compiled = wanted.load()
     feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(input), seed, wanted.single_dims)
     witness = Witness(model, compiled.num_threads)
@@ -77,13 +78,19 @@ def bench(
         others.append(_burst(run_theirs, burst))
     timings = [_timing("onnxla", ours), _timing(f"onnxruntime {witness.version}", others)]
     ratio = statistics.median(statistics.median(b) / statistics.median(a) for a, b in zip(ours, others, strict=True))
+    clusters = clusters_of(compiled, wanted)
     if as_json:
-        print_json({"threads": compiled.num_threads, "timings": timings, "ratio": ratio, "differing": differing})
+        parts = {} if clusters is None else {"clusters": clusters.clusters}
+        print_json(
+            {"threads": compiled.num_threads, "timings": timings, "ratio": ratio, "differing": differing, **parts}
+        )
     else:
         rows = [(t.name, duration(t.median), duration(t.fastest), t.runs) for t in timings]
         table(
             ("runtime", ">median", ">fastest", ">runs"), rows, f"{model.name}, at most {compiled.num_threads} threads"
         )
+        if clusters is not None:
+            say(clusters, style="dim")
         say(f"onnxla is {ratio:.2f} times as fast as onnxruntime", style="bold")
         if differing:
             say(f"the results differ in {', '.join(differing)}: see onnxla validate", style="bold red")

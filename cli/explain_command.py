@@ -1,5 +1,6 @@
 """`onnxla explain`: everything that is wrong with a model, without compiling it."""
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -10,6 +11,7 @@ from onnxla.cli.output import print_json, say
 from onnxla.errors import Problem, UnboundDimensionsError
 
 if TYPE_CHECKING:
+    from onnxla.fallback.report import FallbackReport
     from onnxla.frontends.hlo.report import Report as HloReport
     from onnxla.frontends.onnx.report import Report as OnnxReport
     from onnxla.frontends.tensorflow.report import Report as TensorFlowReport
@@ -27,30 +29,63 @@ def explain(
     signature: arguments.Signature = None,
     begin: arguments.From = None,
     end: arguments.To = None,
+    fallback: arguments.Fallback = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Say what a model is made of, and all reasons why it cannot be compiled. Ends with 3 where there are any.
 
+    With --fallback it shows which clusters would be compiled and why the others would not, and ends with 0.
+
     Dimensions that have no size yet are taken as 1: they are no fault, since the first run may settle them.
     """
-    wanted = request(model, shape, dim, constant, signature=signature, inputs=begin, outputs=end)
-    found, assumed = _report(wanted)
+    wanted = request(model, shape, dim, constant, signature=signature, inputs=begin, outputs=end, fallback=fallback)
+    found, sizes = _report(wanted)
+    assumed = sizes.words()
+    clusters = None if fallback is None else _clusters(wanted, sizes)
     if as_json:
-        print_json(_document(found, assumed))
+        print_json(_document(found, assumed) | ({} if clusters is None else {"clusters": clusters.clusters}))
     else:
         if assumed:
-            sizes = ", ".join(f"{name}={size}" for name, size in assumed.items())
-            say(f"dimensions without a size are taken as 1: {sizes}", style="dim")
+            words = ", ".join(f"{name}={size}" for name, size in assumed.items())
+            say(f"dimensions without a size are taken as 1: {words}", style="dim")
         say(found)
         if assumed and not found.compiles:
             say("sizes of 1 may be the reason: give the real ones with --dim NAME=SIZE or --shape INPUT=1x3x8x8")
+        if clusters is not None:
+            say(clusters)
         say("operators: " + ", ".join(f"{name} {count}" for name, count in found.operators.items()), style="dim")
-    if not found.compiles:
+    if not found.compiles and clusters is None:
         raise typer.Exit(_CANNOT_BE_COMPILED)
 
 
-def _report(wanted: Request) -> tuple["AnyReport", dict[str, str]]:
-    """The report, and the sizes that were assumed for it: of dimensions, and shapes of inputs with nameless ones."""
+@dataclass(frozen=True)
+class _Sizes:
+    """What was assumed: sizes of dimensions, and shapes of inputs with nameless ones."""
+
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    dims: dict[str, int] = field(default_factory=dict)
+
+    def words(self) -> dict[str, str]:
+        shapes = {name: "x".join(map(str, shape)) for name, shape in self.shapes.items()}
+        return {**shapes, **{name: str(size) for name, size in self.dims.items()}}
+
+
+def _clusters(wanted: Request, sizes: _Sizes) -> "FallbackReport":
+    """Which clusters would be compiled."""
+    from onnxla.fallback.compile import explain_mixed, require_fallback
+
+    require_fallback(str(wanted.fallback), wanted.target, wanted.options)
+    return explain_mixed(
+        wanted.onnx,
+        options=wanted.options,
+        constants=wanted.constants,
+        shapes={**sizes.shapes, **wanted.shapes},
+        dims={**sizes.dims, **wanted.single_dims},
+    )
+
+
+def _report(wanted: Request) -> tuple["AnyReport", _Sizes]:
+    """The report, and the sizes that were assumed for it."""
     from onnxla.frontends.hlo import report as hlo_report
     from onnxla.frontends.onnx import report
     from onnxla.frontends.tensorflow import report as tensorflow_report
@@ -70,7 +105,7 @@ def _report(wanted: Request) -> tuple["AnyReport", dict[str, str]]:
 
     first = explained({}, {})
     if first.compiles or not all(p.kind is UnboundDimensionsError for p in first.problems):
-        return first, {}
+        return first, _Sizes()
     fixed = {*wanted.shapes, *wanted.constants}
     specs = [s for s in first.signature.inputs if s.shape is not None and s.name not in fixed]
     shapes = {
@@ -80,8 +115,7 @@ def _report(wanted: Request) -> tuple["AnyReport", dict[str, str]]:
     }
     symbols = dict.fromkeys(n for s in specs for n in s.shape or () if isinstance(n, str))
     dims = {name: 1 for name in symbols if name not in wanted.single_dims}
-    assumed = {**{name: "x".join(map(str, shape)) for name, shape in shapes.items()}, **dict.fromkeys(dims, "1")}
-    return explained(shapes, dims), assumed
+    return explained(shapes, dims), _Sizes(shapes, dims)
 
 
 def _document(found: "AnyReport", assumed: dict[str, str]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from onnxla.files import open_file
 from onnxla.runtime.program import GPU_TRIPLE
 
 if TYPE_CHECKING:
+    from onnxla.fallback.report import FallbackReport
     from onnxla.frontends.hlo.model_file import HloModel
     from onnxla.frontends.onnx.model_file import OnnxModel
     from onnxla.frontends.onnx.signature import TensorSpec
@@ -59,6 +60,7 @@ class Request:
     threads: int | None
     target: str = "cpu"
     cut: Cut = Cut()
+    fallback: str | None = None
 
     @cached_property
     def is_tensorflow(self) -> bool:
@@ -157,6 +159,7 @@ class Request:
                 options=self.options,
                 num_threads=self.threads,
                 progress=progress,
+                fallback=self.fallback,
                 **self.cut.arguments(),
             )
 
@@ -171,6 +174,8 @@ class Request:
             return self.compile()
         if self.shapes or self.constant_texts or self.options != CompileOptions.from_environment():
             raise InputError(f"{self.path} is compiled already: --shape, --constant and --option are for models")
+        if self.fallback is not None:
+            raise InputError(f"{self.path} is compiled already: --fallback is for models")
         compiled = onnxla.load_compiled(self.path, num_threads=self.threads)
         if self.target == "gpu" and compiled.programs[0].triple != GPU_TRIPLE:
             raise InputError(f"{self.path} is compiled already, for a CPU: --target is for models")
@@ -198,11 +203,21 @@ def request(
     signature: str | None = None,
     inputs: list[str] | None = None,
     outputs: list[str] | None = None,
+    fallback: str | None = None,
 ) -> Request:
     """A request from the texts of the command line. Raises InputError for texts that say nothing."""
     settings = parse_options(options, dump_to)
     cut = Cut(signature, inputs, outputs)
-    return Request(path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut)
+    return Request(path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut, fallback)
+
+
+def clusters_of(compiled: onnxla.CompiledModel, wanted: Request) -> "FallbackReport | None":
+    """What runs where, of a model that has run with a fallback."""
+    if wanted.fallback is None:
+        return None
+    from onnxla.fallback.mixed_model import MixedModel
+
+    return compiled.clusters if isinstance(compiled, MixedModel) else None
 
 
 def require_programs(compiled: onnxla.CompiledModel, wanted: Request) -> None:

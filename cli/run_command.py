@@ -9,7 +9,7 @@ import typer
 
 from onnxla.cli import arguments
 from onnxla.cli.feeds import feeds_for, read_inputs, write_outputs
-from onnxla.cli.models import request
+from onnxla.cli.models import clusters_of, request
 from onnxla.cli.output import duration, print_json, say
 from onnxla.debugging.parts import flat_outputs
 
@@ -29,6 +29,7 @@ def run(
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    fallback: arguments.Fallback = None,
     signature: arguments.Signature = None,
     begin: arguments.From = None,
     end: arguments.To = None,
@@ -47,6 +48,7 @@ def run(
         signature=signature,
         inputs=begin,
         outputs=end,
+        fallback=fallback,
     )
     compiled = wanted.load()
     feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, seed, wanted.dims)
@@ -58,9 +60,11 @@ def run(
     if output is not None:
         write_outputs(output, outputs)
     steps = compiled.profile(feeds.arrays) if profile else None
+    clusters = clusters_of(compiled, wanted)
     if as_json:
         rows = None if steps is None else [{"seconds": row.seconds, **vars(row.step)} for row in steps.rows]
-        print_json({"seconds": seconds, "random": feeds.random, "outputs": values, "profile": rows})
+        parts = {} if clusters is None else {"clusters": clusters.clusters}
+        print_json({"seconds": seconds, "random": feeds.random, "outputs": values, "profile": rows, **parts})
         return
     if feeds.random:
         say(f"random inputs (seed {seed}): {', '.join(feeds.random)}", style="dim")
@@ -70,5 +74,7 @@ def run(
     say(f"{duration(seconds)} with at most {compiled.num_threads} threads", style="dim")
     if output is not None:
         say(f"outputs are in {output}", style="dim")
+    if clusters is not None:
+        say(clusters, style="dim")
     if steps is not None:
         say(steps)

@@ -10,7 +10,7 @@ from onnxla import load_compiled
 from onnxla.cli import arguments
 from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
-from onnxla.cli.models import Request, is_artifact, request
+from onnxla.cli.models import Request, clusters_of, is_artifact, request
 from onnxla.cli.output import print_json, say, table, verdict
 from onnxla.debugging.comparison import Comparison, compare, compare_all
 from onnxla.debugging.parts import flat_outputs
@@ -60,6 +60,7 @@ def validate(
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
+    fallback: arguments.Fallback = None,
     signature: arguments.Signature = None,
     begin: arguments.From = None,
     end: arguments.To = None,
@@ -75,6 +76,8 @@ def validate(
         raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
     if html is not None and not layers:
         raise InputError("--html is for --layers")
+    if fallback is not None and (layers or exact):
+        raise InputError("--layers and --exact are for models that are compiled as a whole, without --fallback")
     wanted = request(
         model,
         shape,
@@ -86,6 +89,7 @@ def validate(
         signature=signature,
         inputs=begin,
         outputs=end,
+        fallback=fallback,
     )
     ours = wanted.load() if compiled is None else load_compiled(compiled, num_threads=threads)
     given = read_inputs(input)
@@ -144,6 +148,9 @@ def validate(
             _print_judgements(judgements, judged)
         if layered is not None and differing is not None:
             _print_layers(layered, differing, agrees)
+        clusters = clusters_of(ours, wanted)
+        if clusters is not None:
+            say(clusters, style="dim")
         say("every output agrees" if agrees else "outputs differ", style="bold green" if agrees else "bold red")
     if not agrees or not all(c.agrees for c in differing or ()):
         raise typer.Exit(1)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UnboundDimensionsError,
         UnsupportedOpError,
     )
+    from onnxla.fallback.mixed_model import MixedModel
     from onnxla.runtime.model import CompiledModel, load_compiled
     from onnxla.runtime.report import CompileReport
 
@@ -39,6 +40,7 @@ _HOMES = {
     "compile": "onnxla.api",
     "load_compiled": "onnxla.runtime.model",
     "CompiledModel": "onnxla.runtime.model",
+    "MixedModel": "onnxla.fallback.mixed_model",
     "CompileReport": "onnxla.runtime.report",
     "CompileOptions": "onnxla.config",
     "Limits": "onnxla.config",
@@ -56,6 +58,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "Limits",
+    "MixedModel",
     "ModelFormatError",
     "OnnxlaError",
     "ResourceLimitError",

@@ -51,6 +51,7 @@ def compile(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     state: Mapping[str, npt.ArrayLike] | None = None,
+    fallback: str | None = None,
 ) -> CompiledModel:
     """Compile an ONNX model (a path, bytes or a ModelProto), a TensorFlow model (a SavedModel's folder, or a frozen
     GraphDef), or HLO: XLA's text or StableHLO's, a file of it, or what `jax.export` gives (a function, or its bytes).
@@ -62,7 +63,8 @@ def compile(
     what is being done and the part, from 0 to 1, of all the work that is done; what it raises ends the compiling.
     `signature` chooses one of a SavedModel; `inputs` and `outputs` name values of a GraphDef, by default its
     placeholders and what nobody reads. `state` gives variables other values than the checkpoint's, such as those that
-    another compiled signature was trained to.
+    another compiled signature was trained to. `fallback="onnxruntime"` compiles what it can of an ONNX model and leaves
+    the rest to onnxruntime, which must be installed: see `MixedModel` for what is returned then.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
     for wrong arguments, ResourceLimitError beyond a documented limit (`compile_timeout` among them), DeviceError for a
@@ -75,6 +77,19 @@ def compile(
     settings = _options(options)
     cut = _Cut(signature, inputs, outputs, state)
     choices = list(_each_size(dims or {}))
+    if fallback is not None:
+        if (
+            cut != _Cut()
+            or is_text(model)
+            or isinstance(model, TensorFlowModel)
+            or is_tensorflow(model)
+            or is_hlo(model)
+        ):
+            raise InputError("fallback= is for ONNX models")
+        onnx = cast(ModelSource, model)
+        return _mixed(
+            onnx, fallback, target, shapes or {}, dims or {}, values, settings, limits, folder, num_threads, progress
+        )
     programs: list[Program] = []
     reports: list[CompileReport] = []
     with watching(progress, settings.compile_timeout):
@@ -108,6 +123,31 @@ def compile(
         reports=reports,
         state=source.state,
     )
+
+
+def _mixed(
+    model: ModelSource,
+    fallback: str,
+    target: str,
+    shapes: Shapes,
+    dims: Dims,
+    constants: Mapping[str, Array],
+    options: CompileOptions,
+    limits: Limits | None,
+    folder: str | os.PathLike[str] | None,
+    num_threads: int | None,
+    progress: Progress | None,
+) -> CompiledModel:
+    """`compile` with a fallback."""
+    from onnxla.fallback.compile import compile_mixed, require_fallback
+
+    require_fallback(fallback, target, options)
+    limits = limits or Limits.from_environment()
+    with watching(progress, options.compile_timeout):
+        read = read_model(model, folder=folder)
+        about = {"onnxla": __version__, "model": read.name, "target": target, "fallback": fallback}
+        sizes = list(_each_size(dims))
+        return compile_mixed(read, options, limits, constants, shapes, sizes, _single_sizes(dims), num_threads, about)
 
 
 @dataclass(frozen=True)

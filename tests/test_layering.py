@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.passes": HLO | {"onnxla.passes"},
     "onnxla.codegen": HLO | {"onnxla.codegen"},
     "onnxla.runtime": BASE | {"onnxla.runtime"},
+    "onnxla.fallback": COMPILER | {"onnxla.fallback"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
 }
 """What each layer may import of onnxla. The API, `onnxla` itself, and the command line may import everything."""
@@ -88,6 +89,15 @@ def test_a_layer_knows_only_its_own_libraries(layer: str, banned: set[str]) -> N
         if module.split(".")[0] in banned
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_onnxruntime_is_loaded_in_two_places_and_when_it_is_needed() -> None:
+    """The one that runs what cannot be compiled, and the judge."""
+    files = {p.relative_to(ROOT).as_posix() for p in sources("onnxla") if "onnxruntime" in set(imports(p))}
+    assert files <= {
+        "onnxla/fallback/session.py",
+        "onnxla/debugging/witness.py",
+    } | {p for p in files if p.startswith(("onnxla/cli/", "onnxla/conformance/"))}
 
 
 def test_only_the_command_line_looks_for_faults() -> None:

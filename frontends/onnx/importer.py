@@ -5,8 +5,9 @@ read (model_file) -> check (structure) -> bind shapes (signature) -> walk (graph
 
 import os
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,8 @@ from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.types import Array, TensorType
 
 rules.load()
+
+AnImporter = TypeVar("AnImporter", bound=GraphImporter)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def try_import(
     """As `import_model`, returning the problems of nodes instead of raising them."""
     limits = limits or Limits()
     session = Session(model, options or CompileOptions(), limits)
-    graph, inputs = _walk(model, session, shapes or {}, dims or {}, constants or {})
+    graph, inputs = walk(model, session, shapes or {}, dims or {}, constants or {}, GraphImporter)
     results = _results(graph, session, signature_of(model).outputs)
     if session.problems:
         return ImportResult(None, tuple(session.problems))
@@ -120,14 +123,18 @@ def try_import(
     return ImportResult(imported, ())
 
 
-def _walk(
+def walk(
     model: OnnxModel,
     session: Session,
     shapes: Mapping[str, Sequence[int]],
     dims: Mapping[str, int],
     constants: Mapping[str, npt.ArrayLike],
-) -> tuple[GraphImporter, list[TensorSpec]]:
-    """Import the main graph; the importer that knows its values, and the inputs. Inputs that do not fit are poison."""
+    importer: Callable[[Session, Builder, Mapping[str, int], ChainMap[str, Binding]], AnImporter],
+) -> tuple[AnImporter, list[TensorSpec]]:
+    """Import the main graph with a new `importer`; it, which knows all values then, and the inputs.
+
+    Inputs that do not fit are poison. Raises as `import_model` does for what is no problem of a node.
+    """
     limits = session.limits
     if len(model.proto.graph.node) > limits.nodes:
         raise ResourceLimitError(f"the model has {len(model.proto.graph.node)} nodes; the limit is {limits.nodes}")
@@ -138,7 +145,7 @@ def _walk(
     signature = signature_of(model)
     inputs = bind_inputs(signature.inputs, shapes, dims, values, (d.name for d in signature.defaults))
     builder = Builder("main")
-    graph = GraphImporter(session, builder, model.opsets, ChainMap[str, Binding]({}))
+    graph = importer(session, builder, model.opsets, ChainMap[str, Binding]({}))
     _bind_constants(graph, (*signature.inputs, *signature.defaults), values)
     _bind_parameters(graph, inputs, session)
     proto = model.proto.graph

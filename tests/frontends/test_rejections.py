@@ -15,7 +15,10 @@ F, INT, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 ML = "ai.onnx.ml"
 node = helper.make_node
-WAY_OUT = "make the data a constant, or end the model before this node and do the rest outside"
+WAY_OUT = (
+    "make the data a constant, end the model before this node and do the rest outside, or leave what cannot be "
+    'compiled to onnxruntime: fallback="onnxruntime", --fallback onnxruntime'
+)
 
 
 def text_of(nodes: list[NodeProto], inputs: Mapping[str, Array], outputs: Mapping[str, int], **held: Array) -> str:

@@ -10,7 +10,10 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S64, Array
 
-_WAY_OUT = "make the data a constant, or end the model before this node and do the rest outside"
+_WAY_OUT = (
+    "make the data a constant, end the model before this node and do the rest outside, or leave what cannot be "
+    'compiled to onnxruntime: fallback="onnxruntime", --fallback onnxruntime'
+)
 
 
 def data(node: NodeView, i: int, what: str) -> Array:

@@ -1,0 +1,1 @@
+"""`fallback="onnxruntime"`: what of a model cannot be compiled runs in onnxruntime, between clusters that are."""

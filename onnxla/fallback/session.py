@@ -1,0 +1,155 @@
+"""A part of a model in onnxruntime. Arrays go in and come out as views of the same memory.
+
+onnxruntime is loaded when the first session is made, and nowhere else in the compiler or the runtime.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import EncodeError
+from onnx import TypeProto, ValueInfoProto, helper
+
+from onnxla.errors import DeviceError, HloError, InputError, ResourceLimitError
+from onnxla.fallback.parts import with_weights
+from onnxla.frontends.onnx.element_types import element_of_code
+from onnxla.frontends.onnx.model_file import OnnxModel
+from onnxla.hlo.types import Array, TensorType
+from onnxla.runtime.program import dtype_of_onnx_type
+
+
+class Session:
+    """One session of onnxruntime on the CPU. Any number of threads may run it at once."""
+
+    def __init__(self, model: OnnxModel, threads: int, *, optimize: bool = True) -> None:
+        """Raises InputError where onnxruntime refuses the model, DeviceError where it is not installed."""
+        onnxruntime = _onnxruntime()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        # Threads that spin after its turn would take the CPUs from compiled clusters, whose turn is next.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if model.folder is not None:
+            folder = str(model.folder.path)
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+        if not optimize:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        try:
+            data = with_weights(model).SerializeToString()
+        except (EncodeError, ValueError) as error:
+            text = f"the part of {model.name} for onnxruntime has more than 2 GiB of weights in the model's own file"
+            raise ResourceLimitError(f"{text}: save the model with external data") from error
+        try:
+            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # it has no common base
+            raise InputError(
+                f"onnxruntime {onnxruntime.__version__} refuses the part of {model.name} that cannot be compiled: "
+                f"{error}"
+            ) from error
+        self._types = {o.name: o.type for o in self._session.get_outputs()}
+        inputs = {i.name: i.type for i in self._session.get_inputs()}
+        # What is no tensor is not seen through OrtValue: then run() converts, and copies.
+        self._shares = all(dtype_of_onnx_type(kind) is not None for kind in (*inputs.values(), *self._types.values()))
+
+    def run(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
+        """The outputs `names`: arrays, or lists, dicts and None. Raises InputError where onnxruntime fails."""
+        try:
+            if not self._shares:
+                native = {name: _as_objects(value) for name, value in feeds.items()}
+                return list(self._session.run(list(names), native))
+            values = {name: ort_value(array) for name, array in feeds.items()}
+            return [view_of(value) for value in self._session.run_with_ort_values(list(names), values)]
+        except Exception as error:  # it has no common base
+            raise InputError(f"onnxruntime cannot run its part of the model: {error}") from error
+
+    def info(self, name: str) -> ValueInfoProto:
+        """An output as another part's input: of its type, and any shape."""
+        return ValueInfoProto(name=name, type=type_of_text(self._types[name]))
+
+    def static_types(self) -> dict[str, TensorType | None]:
+        """The types of its outputs; None where a size is not known."""
+        found: dict[str, TensorType | None] = {}
+        for output in self._session.get_outputs():
+            dtype, shape = dtype_of_onnx_type(output.type), output.shape
+            found[output.name] = None
+            if dtype is not None and shape is not None and all(isinstance(n, int) and n >= 0 for n in shape):
+                try:
+                    element = element_of_code(helper.np_dtype_to_tensor_dtype(dtype))
+                except (HloError, KeyError):
+                    continue
+                found[output.name] = TensorType(element, tuple(shape))
+        return found
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise DeviceError(
+            f"fallback='onnxruntime' needs onnxruntime, which cannot be imported ({error}): pip install onnxruntime"
+        ) from error
+    return onnxruntime
+
+
+def require_onnxruntime() -> None:
+    """Raise DeviceError where onnxruntime is not installed."""
+    _onnxruntime()
+
+
+def ort_value(array: Array) -> Any:
+    """An array of numbers as an OrtValue on the same memory, which it keeps alive."""
+    onnxruntime = _onnxruntime()
+    dense = np.require(array, requirements=["C", "A"])
+    if dense.dtype.isbuiltin == 1:
+        return onnxruntime.OrtValue.ortvalue_from_numpy(dense)
+    code = helper.np_dtype_to_tensor_dtype(dense.dtype)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(dense, code)
+
+
+class _Memory:
+    """The bytes of an OrtValue for numpy, whose array keeps this object and so the bytes."""
+
+    def __init__(self, value: Any, count: int) -> None:
+        self.value = value
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (count,),
+            "typestr": "|u1",
+            "data": (value.data_ptr(), False),
+        }
+
+
+def view_of(value: Any) -> Array:
+    """An OrtValue that is a tensor of numbers as an array on the same memory, which it keeps alive."""
+    dtype = dtype_of_onnx_type(value.data_type())
+    if dtype is None:
+        raise InputError(f"onnxruntime gave {value.data_type()}, which is not shared")
+    shape = tuple(value.shape())
+    count = math.prod(shape) * dtype.itemsize
+    if not count:
+        return np.empty(shape, dtype)
+    return np.asarray(_Memory(value, count)).view(dtype).reshape(shape)
+
+
+def _as_objects(value: Any) -> Any:
+    """Strings as `InferenceSession.run` takes them."""
+    return value.astype(object) if isinstance(value, np.ndarray) and value.dtype.kind in "SU" else value
+
+
+def type_of_text(text: str) -> TypeProto:
+    """`tensor(float)` and `seq(tensor(int64))` as ONNX has them, of any shape. Raises InputError for others."""
+    inner = re.fullmatch(r"(seq|optional|tensor)\((.*)\)", text)
+    if inner is None:
+        raise InputError(f"a value between two parts in onnxruntime is {text}, which cannot be an input of a model")
+    if inner[1] == "tensor":
+        if inner[2] == "string":
+            return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.dtype(object)), None)
+        dtype = dtype_of_onnx_type(text)
+        if dtype is None:
+            raise InputError(f"a value between two parts in onnxruntime is {text}, which is not known here")
+        return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), None)
+    make = helper.make_sequence_type_proto if inner[1] == "seq" else helper.make_optional_type_proto
+    return make(type_of_text(inner[2]))
