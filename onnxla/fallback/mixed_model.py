@@ -17,6 +17,7 @@ from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError, harmless_line
 from onnxla.fallback.report import FallbackReport
 from onnxla.fallback.session import Session
+from onnxla.hlo.types import TensorType
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.padding import into_targets
 from onnxla.runtime.program import Array, Program
@@ -49,8 +50,8 @@ class MixedPlan:
     stages: tuple[Stage, ...]
     shapes: Mapping[str, tuple[int, ...]]
     constants: Mapping[str, Array]
-    expected: Mapping[str, tuple[int, ...]]
-    """Shapes of what onnxruntime gives to compiled clusters, which nobody has promised."""
+    expected: Mapping[str, TensorType]
+    """Types of what onnxruntime gives that the clusters were made with, and that nobody has promised."""
     weights: Mapping[str, Array]
     """Outputs of the model that no stage makes."""
     report: FallbackReport
@@ -68,12 +69,13 @@ def _have(arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) ->
     return all(arrays[name].shape == shape for name, shape in shapes.items() if name in arrays)
 
 
-class UnexpectedShape(Exception):
-    """A value has another shape than was inferred. Caught by the model, which plans again."""
+class UnexpectedType(Exception):
+    """A value has another type than was inferred. Caught by the model, which plans again."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    def __init__(self, name: str, value: Array, expected: TensorType) -> None:
         self.name = name
-        super().__init__(f"{name} has shape {list(shape)}, and {list(expected)} was inferred")
+        inferred = f"{expected.element.dtype} {list(expected.shape)}"
+        super().__init__(f"{name} is {value.dtype} {list(value.shape)}, and {inferred} was inferred")
 
 
 class MixedModel(CompiledModel):
@@ -167,7 +169,7 @@ class MixedModel(CompiledModel):
             try:
                 results = self._through(plan, arrays)
                 break
-            except UnexpectedShape as error:
+            except UnexpectedType as error:
                 self._doubt(error)
         if out is None:
             return results
@@ -175,13 +177,13 @@ class MixedModel(CompiledModel):
         return into_targets(results, out)
 
     def _through(self, plan: MixedPlan, arrays: Mapping[str, Array]) -> list[Any]:
-        """The outputs of a run. Raises UnexpectedShape before a compiled cluster meets what it is not made for."""
+        """The outputs of a run. Raises UnexpectedType before a compiled cluster meets what it is not made for."""
         values: dict[str, Any] = {**plan.constants, **arrays, **plan.weights}
         for stage, finished in zip(plan.stages, plan.finished, strict=True):
             for name, value in zip(stage.outputs, stage.run(values), strict=True):
                 expected = plan.expected.get(name)
-                if expected is not None and value.shape != expected:
-                    raise UnexpectedShape(name, value.shape, expected)
+                if expected is not None and (value.shape, value.dtype) != (expected.shape, expected.element.dtype):
+                    raise UnexpectedType(name, value, expected)
                 values[name] = value
             for name in finished:
                 del values[name]
@@ -204,7 +206,7 @@ class MixedModel(CompiledModel):
     def _find(self, arrays: Mapping[str, Array]) -> MixedPlan | None:
         return next((plan for plan in self._plans if plan.fits(arrays)), None)
 
-    def _doubt(self, error: UnexpectedShape) -> None:
+    def _doubt(self, error: UnexpectedType) -> None:
         """Forget all plans: none of them may believe the type of the value."""
         _LOG.warning("%s: it is planned again without believing that", harmless_line(str(error)))
         with self._planning:

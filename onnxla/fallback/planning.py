@@ -24,7 +24,7 @@ from onnxla.fallback.wiring import Wiring
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.signature import STRINGS, TensorSpec, bind_inputs, signature_of
 from onnxla.frontends.onnx.survey import Survey, survey
-from onnxla.hlo.types import Array
+from onnxla.hlo.types import Array, TensorType
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelSignature, input_tensors, result_tensors
@@ -245,10 +245,10 @@ def _options_of(options: CompileOptions, number: int, count: int) -> CompileOpti
     return replace(options, dump_to=os.path.join(options.dump_to, f"cluster-{number + 1}"))
 
 
-def _expected(cut: Partition) -> dict[str, tuple[int, ...]]:
-    """The shapes of what onnxruntime gives that the clusters were planned with."""
+def _expected(cut: Partition) -> dict[str, TensorType]:
+    """The types of what onnxruntime gives that the clusters were planned with."""
     kinds = {name: cut.survey.type(name) for name in cut.wiring.maker if cut.is_assumed(name)}
-    return {name: kind.shape for name, kind in kinds.items() if kind is not None}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def _finished(stages: Sequence[Stage], outputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
