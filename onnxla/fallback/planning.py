@@ -13,7 +13,7 @@ from onnx import TensorProto, ValueInfoProto, helper
 from onnxla import watch
 from onnxla.compiler import Compiler
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import CompileError, InputError, raise_problems
+from onnxla.errors import CompileError, InputError, Problem
 from onnxla.fallback.clusters import Cluster, Clustering
 from onnxla.fallback.known_types import KnownTypes
 from onnxla.fallback.mixed_model import MixedPlan, Stage
@@ -196,9 +196,7 @@ def build(cut: Partition, options: CompileOptions, limits: Limits, threads: int)
             try:
                 session = Session(part, threads)
             except InputError as error:
-                problems = [p for node in nodes for p in cut.clustering.reasons[node].problems]
-                raise_problems(problems or [*CompileError(str(error)).problems])
-                raise
+                raise _refused_by_both(cut, nodes, str(error)) from error
             makers |= dict.fromkeys(outputs, session)
             stages.append(Stage(tuple(names), tuple(outputs), session))
     inputs = {spec.name: spec.shape for spec in cut.survey.inputs if spec.element is not None}
@@ -211,6 +209,14 @@ def build(cut: Partition, options: CompileOptions, limits: Limits, threads: int)
         cut.report(reports),
         _finished(stages, cut.wiring.outputs),
     )
+
+
+def _refused_by_both(cut: Partition, nodes: Sequence[int], text: str) -> CompileError:
+    """What the import said of the nodes, and what onnxruntime says."""
+    found = [problem for node in nodes for problem in cut.clustering.reasons[node].problems]
+    kinds = {problem.kind for problem in found}
+    kind = kinds.pop() if len(kinds) == 1 else CompileError
+    return kind([*found, Problem(kind, text)])
 
 
 def _info(cut: Partition, name: str, makers: Mapping[str, Session]) -> ValueInfoProto:

@@ -416,7 +416,7 @@ def test_onnxruntime_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_neither_can_run_is_an_error_of_the_model() -> None:
     nodes = [node("Nonsense", ["x"], ["y"], domain="com.microsoft", name="strange")]
-    with pytest.raises(UnsupportedOpError, match="strange"):
+    with pytest.raises(UnsupportedOpError, match="(?s)strange.*onnxruntime .* refuses the part of graph"):
         mixed(model_of(nodes, {"x": (FLOAT, [2])}, {"y": FLOAT}, {}))
     broken = [node("Concat", ["x", "w"], ["y"], axis=0, name="broken")]
     with pytest.raises(CompileError, match="broken"):
