@@ -46,7 +46,7 @@ class Watch:
     def part_done(self, part: float) -> None:
         """`part` of the innermost span is done, from 0 to 1. Raises as `check`."""
         self.check()
-        if self._progress is not None:
+        if self._progress is not None and self._name:  # before the first stage there is nothing to name
             self._progress(self._name, self._from + (self._to - self._from) * part)
 
     @contextmanager

@@ -97,7 +97,7 @@ def test_operators_behind_each_other_are_all_named() -> None:
 
 def test_strings_at_run_time() -> None:
     nodes = [
-        node("Tokenizer", ["words"], ["tokens"], domain="com.microsoft", name="/tokenizer"),
+        node("Stemmer", ["words"], ["tokens"], domain="com.microsoft", name="/stemmer"),
         node("Flatten", ["tokens"], ["flat"]),
         node("TfIdfVectorizer", ["flat"], ["y"], mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0),
         node("NonZero", ["x"], ["places"], name="/nonzero"),
@@ -110,8 +110,8 @@ def test_strings_at_run_time() -> None:
         "3 problems\n"
         "the input words is tensor(string); only tensors of numbers can be inputs\n"
         '  hint   give its value while compiling: constants={"words": ...}\n'
-        "com.microsoft.Tokenizer at opset 1 has no import rule\n"
-        "  node   /tokenizer (com.microsoft.Tokenizer, opset 1), node 0\n"
+        "com.microsoft.Stemmer at opset 1 has no import rule\n"
+        "  node   /stemmer (com.microsoft.Stemmer, opset 1), node 0\n"
         "which elements are not zero decides the shape of NonZero's output, and is computed at run time\n"
         "  node   /nonzero (NonZero, opset 21), node 3\n"
         "  input  x f32[2,3]\n"
