@@ -20,6 +20,10 @@ from onnxla.hlo.types import ElementType
 LIGHT = 10
 """Operations for an element up to which an epilogue stays in registers."""
 
+TOGETHER = 2
+"""Vectors that a heavy epilogue takes at once: steps of one wait for each other, those of two do not, and both read the
+same constants."""
+
 
 def is_heavy(cluster: Cluster, hero: Instruction) -> bool:
     """Whether the epilogue of `hero` is better applied in a loop over a tile in cache."""
@@ -58,10 +62,12 @@ class TileEpilogue:
         for k, total in enumerate(sums):
             b.store(self.tile, b.const(k * self.lanes), total)
         with e.loop("row", height) as (row, _):
-            for j in range(vectors):
-                with e.vector(self.lanes, last if j == vectors - 1 else None) as lane:
+            for j in range(0, vectors, TOGETHER):
+                count = min(TOGETHER, vectors - j)
+                active = count * self.lanes if j + count < vectors else (count - 1) * self.lanes + last
+                with e.vector(count * self.lanes, active) as lane:
                     place = row * (vectors * self.lanes) + j * self.lanes
-                    total = b.load(self.tile, e.position(place), self.lanes)
+                    total = b.load(self.tile, e.position(place), count * self.lanes)
                     self._finish(at(row, lane + j * self.lanes), total)
 
     def _finish(self, at: Index, total: Value) -> None:

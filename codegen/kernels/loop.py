@@ -134,6 +134,10 @@ def emit_roots(cluster: Cluster, e: ValueEmitter, index: Index, domain: Shape) -
     return values
 
 
+HEAVY = 20
+"""Operations for an element above which two vectors go together: a function's steps wait for each other."""
+
+
 def vector_lanes(cluster: Cluster, target: Target) -> int:
     """Lanes so that the widest type in play fills a vector register."""
     types = [i.tensor_type for i in (*cluster.leaves, *cluster.instructions) if isinstance(i.type, TensorType)]
@@ -152,6 +156,8 @@ def _emit(cluster: Cluster, target: Target, survey: Survey) -> tuple[Kernel, lis
     sizes = survey.merged
     total = math.prod(sizes)
     inner = sizes[-1]
+    if survey.operations > HEAVY:
+        lanes *= 2
     joined = _joined(cluster, survey)
     if joined is not None:
         sizes, pieces = joined

@@ -43,13 +43,11 @@ def exponential_of_negative(b: KernelBuilder, x: Value) -> Value:
 
 
 def exponential_up_to_one(b: KernelBuilder, x: Value) -> Value:
-    """e**x for x <= 0 within 1 ulp; 0 where that is below the smallest normal number. NaN stays NaN."""
-    low = -87.3 if x.element is F32 else -708.3
-    mantissa, n = _exponential(b, x)
-    integer, bits, _ = integer_of(x.element)
-    scaled = b.add(b.bitcast(mantissa, integer), b.binary("shl", n, b.const(bits, integer)))
-    nothing = b.max(number(b, 0.0, x), x)  # or NaN
-    return b.select(b.compare("GE", x, number(b, low, x)), b.bitcast(scaled, x.element), nothing)
+    """e**x for x <= 0 within 1 ulp; 0 where that is below 0.7 times the smallest normal number. NaN stays NaN."""
+    inside = b.max(number(b, -87.9 if x.element is F32 else -709.2, x), x)  # there the power's exponent field is 0
+    r, power = _remainder_and_power(b, inside, 1.0, 0)
+    one = number(b, 1.0, x)
+    return b.mul(b.multiply_add(b.multiply_add(polynomial(b, r, _tail(x)), r, one), r, one), power)
 
 
 def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
@@ -157,16 +155,29 @@ def logistic(b: KernelBuilder, x: Value) -> Value:
     Computed as 1/2 / (1/2 + e**-x / 2), whose powers of two reach from 2**-n to infinity: it needs neither signs nor
     selections, and NaN takes its way through the products.
     """
-    single = x.element is F32
-    integer, fraction, bias = integer_of(x.element)
-    low, high = (-89.5, 80.0) if single else (-710.5, 700.0)
+    low, high = (-89.5, 80.0) if x.element is F32 else (-710.5, 700.0)
     inside = b.min(number(b, high, x), b.max(number(b, low, x), x))
-    # the sum's last bits are the exponent field of 2**(n - 1) with n the nearest integer to -x / log(2)
-    shifter = number(b, 1.5 * 2.0**fraction + (bias - 1), x)
-    shifted = b.multiply_add(inside, number(b, -LOG2_E, x), shifter)
-    power = b.bitcast(b.binary("shl", b.bitcast(shifted, integer), b.const(fraction, integer)), x.element)
-    r = _remainder(b, inside, b.sub(shifted, shifter), -1.0)
+    r, power = _remainder_and_power(b, inside, -1.0, -1)
     one, half = number(b, 1.0, x), number(b, 0.5, x)
     tail = polynomial(b, r, [c if k % 2 == 0 else -c for k, c in enumerate(reversed(_tail(x)))][::-1])
     mantissa = b.multiply_add(b.multiply_add(tail, r, number(b, -1.0, x)), r, one)
     return b.div(half, b.multiply_add(mantissa, power, half))
+
+
+def exponential_minus_one_of_positive(b: KernelBuilder, x: Value) -> Value:
+    """e**x - 1 within 2 ulp for x >= 0 that does not overflow. NaN stays NaN."""
+    r, power = _remainder_and_power(b, x, 1.0, 0)
+    partial = b.multiply_add(polynomial(b, r, _tail(x)), b.mul(r, r), r)
+    return b.multiply_add(partial, power, b.sub(power, number(b, 1.0, x)))
+
+
+def _remainder_and_power(b: KernelBuilder, x: Value, sign: float, offset: int) -> tuple[Value, Value]:
+    """r = x - sign * n * log(2) with |r| < 0.35, and 2**(n + offset), which becomes infinity and 0 one step out.
+
+    The last bits of the sum that rounds are the exponent field of the power. For NaN it is arbitrary.
+    """
+    integer, fraction, bias = integer_of(x.element)
+    shifter = number(b, 1.5 * 2.0**fraction + (bias + offset), x)
+    shifted = b.multiply_add(x, number(b, sign * LOG2_E, x), shifter)
+    power = b.bitcast(b.binary("shl", b.bitcast(shifted, integer), b.const(fraction, integer)), x.element)
+    return _remainder(b, x, b.sub(shifted, shifter), sign), power

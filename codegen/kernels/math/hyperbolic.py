@@ -6,31 +6,23 @@ from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.math.exponential import (
     exponential_minus_one,
-    exponential_of_negative,
+    exponential_minus_one_of_positive,
     half_exponential,
     log_plus_one,
     logarithm,
 )
-from onnxla.codegen.kernels.math.parts import copy_sign, in_f64, number, polynomial
+from onnxla.codegen.kernels.math.parts import copy_sign, in_f64, number
 from onnxla.hlo.types import F32
 
 _LN2 = 0.6931471805599453
 
 
 def tanh(b: KernelBuilder, x: Value) -> Value:
-    """The hyperbolic tangent within 2 ulp (f32: Cephes' polynomial below 0.625)."""
-    size = b.unary("abs", x)
-    if x.element is not F32:
-        t = exponential_minus_one(b, b.mul(b.min(number(b, 22.0, x), size), number(b, 2.0, x)))
-        return copy_sign(b, b.div(t, b.add(t, number(b, 2.0, x))), x)
-    e = exponential_of_negative(b, b.mul(size, number(b, -2.0, x)))
-    one = number(b, 1.0, x)
-    large = b.div(b.sub(one, e), b.add(one, e))
-    square = b.mul(x, x)
-    c = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1]
-    small = b.multiply_add(b.mul(polynomial(b, square, c), square), size, size)
-    # NaN takes the small side, where it stays NaN
-    return copy_sign(b, b.select(b.compare("GE", size, number(b, 0.625, x)), large, small), x)
+    """The hyperbolic tangent within 2 ulp: t / (t + 2) with t = e**(2 |x|) - 1."""
+    two = number(b, 2.0, x)
+    inside = b.min(number(b, 10.0 if x.element is F32 else 22.0, x), b.unary("abs", x))
+    t = exponential_minus_one_of_positive(b, b.mul(inside, two))
+    return copy_sign(b, b.div(t, b.add(t, two)), x)
 
 
 def sinh(b: KernelBuilder, x: Value) -> Value:
