@@ -12,11 +12,7 @@ from onnxla.errors import Problem, UnboundDimensionsError
 
 if TYPE_CHECKING:
     from onnxla.fallback.report import FallbackReport
-    from onnxla.frontends.hlo.report import Report as HloReport
-    from onnxla.frontends.onnx.report import Report as OnnxReport
-    from onnxla.frontends.tensorflow.report import Report as TensorFlowReport
-
-    AnyReport = OnnxReport | TensorFlowReport | HloReport
+    from onnxla.frontends.model_report import ModelReport
 
 _CANNOT_BE_COMPILED = 3
 
@@ -84,13 +80,13 @@ def _clusters(wanted: Request, sizes: _Sizes) -> "FallbackReport":
     )
 
 
-def _report(wanted: Request) -> tuple["AnyReport", _Sizes]:
+def _report(wanted: Request) -> tuple["ModelReport", _Sizes]:
     """The report, and the sizes that were assumed for it."""
     from onnxla.frontends.hlo import report as hlo_report
     from onnxla.frontends.onnx import report
     from onnxla.frontends.tensorflow import report as tensorflow_report
 
-    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "AnyReport":
+    def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "ModelReport":
         given: dict[str, Any] = {
             "shapes": {**shapes, **wanted.shapes},
             "dims": {**dims, **wanted.single_dims},
@@ -118,21 +114,12 @@ def _report(wanted: Request) -> tuple["AnyReport", _Sizes]:
     return explained(shapes, dims), _Sizes(shapes, dims)
 
 
-def _document(found: "AnyReport", assumed: dict[str, str]) -> dict[str, object]:
-    from onnxla.frontends.hlo.report import Report as HloReport
-    from onnxla.frontends.onnx.report import Report as OnnxReport
-
-    if isinstance(found, OnnxReport):
-        made: dict[str, object] = {"opsets": {domain or "ai.onnx": v for domain, v in found.opsets.items()}}
-    elif isinstance(found, HloReport):
-        made = {"language": found.language}
-    else:
-        made = {"tensorflow": found.version, "signatures": found.signatures, "state": found.state}
+def _document(found: "ModelReport", assumed: dict[str, str]) -> dict[str, object]:
     return {
         "model": found.name,
         "compiles": found.compiles,
         "assumed_sizes": assumed,
-        **made,
+        **found.facts(),
         "operators": found.operators,
         "inputs": [str(spec) for spec in found.signature.inputs],
         "outputs": [str(spec) for spec in found.signature.outputs],

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import Problem
 from onnxla.frontends.hlo.importer import try_import
 from onnxla.frontends.hlo.model_file import HloModel
 from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of
 from onnxla.frontends.hlo.syntax import Program, TensorForm
+from onnxla.frontends.model_report import ModelReport
 from onnxla.frontends.onnx.signature import Signature, TensorSpec
 from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.ops.structural import Tuple
@@ -17,30 +17,17 @@ from onnxla.hlo.types import Array
 
 
 @dataclass(frozen=True)
-class Report:
-    """A program seen before compiling."""
+class Report(ModelReport):
+    """A program; its operations include those of functions and regions."""
 
-    name: str
     language: str
     """`HLO`, whose operations are all known once the text reads, or `StableHLO`."""
-    signature: Signature
-    operators: Mapping[str, int]
-    """How often each operation occurs, functions and regions included, the most frequent first."""
-    problems: tuple[Problem, ...]
 
-    @property
-    def compiles(self) -> bool:
-        return not self.problems
+    def heading(self) -> str:
+        return f"{self.name}: {self.language}, {self.total} operations of {len(self.operators)} kinds"
 
-    def __str__(self) -> str:
-        total = sum(self.operators.values())
-        lines = [f"{self.name}: {self.language}, {total} operations of {len(self.operators)} kinds"]
-        lines += [f"  input  {spec}" for spec in self.signature.inputs]
-        lines += [f"  output {spec}" for spec in self.signature.outputs]
-        if self.compiles:
-            return "\n".join([*lines, "every operation can be imported"])
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        return "\n".join([*lines, count, *(str(p) for p in self.problems)])
+    def facts(self) -> Mapping[str, object]:
+        return {"language": self.language}
 
 
 def explain(
@@ -56,13 +43,8 @@ def explain(
     if isinstance(model, Module):
         return _of_module(model)
     operations = [o.name for function in model.functions.values() for o in function.body.walk()]
-    return Report(
-        model.name,
-        "StableHLO",
-        signature_of(model),
-        dict(Counter(operations).most_common()),
-        try_import(model, shapes=shapes, dims=dims, constants=constants, options=options, limits=limits),
-    )
+    problems = try_import(model, shapes=shapes, dims=dims, constants=constants, options=options, limits=limits)
+    return Report(model.name, signature_of(model), dict(Counter(operations).most_common()), problems, "StableHLO")
 
 
 def signature_of(program: Program) -> Signature:
@@ -75,7 +57,7 @@ def _of_module(module: Module) -> Report:
     results = root.operands if isinstance(root.op, Tuple) else (root,)
     opcodes = [i.op.opcode for c in module.computations() for i in c.instructions()]
     signature = Signature(tuple(map(_of_instruction, module.entry.parameters)), tuple(map(_of_instruction, results)))
-    return Report(module.name, "HLO", signature, dict(Counter(opcodes).most_common()), ())
+    return Report(module.name, signature, dict(Counter(opcodes).most_common()), (), "HLO")
 
 
 def _of_instruction(instruction: Instruction) -> TensorSpec:

@@ -8,39 +8,27 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import CompileError, Problem
+from onnxla.errors import CompileError
+from onnxla.frontends.model_report import ModelReport
 from onnxla.frontends.onnx.importer import try_import
 from onnxla.frontends.onnx.model_file import ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.registry import normal_domain, qualified_name
-from onnxla.frontends.onnx.signature import Signature, signature_of
+from onnxla.frontends.onnx.signature import signature_of
 from onnxla.frontends.onnx.structure import subgraphs
 
 
 @dataclass(frozen=True)
-class Report:
-    """A model seen before compiling."""
+class Report(ModelReport):
+    """An ONNX model; its operators include those of subgraphs."""
 
-    name: str
-    signature: Signature
     opsets: Mapping[str, int]
-    operators: Mapping[str, int]
-    """How often each operator occurs, subgraphs included, the most frequent first."""
-    problems: tuple[Problem, ...]
 
-    @property
-    def compiles(self) -> bool:
-        return not self.problems
-
-    def __str__(self) -> str:
-        total = sum(self.operators.values())
+    def heading(self) -> str:
         opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in self.opsets.items())
-        lines = [f"{self.name}: {total} nodes, {len(self.operators)} operators, opset {opsets}"]
-        lines += [f"  input  {spec}" for spec in self.signature.inputs]
-        lines += [f"  output {spec}" for spec in self.signature.outputs]
-        if self.compiles:
-            return "\n".join([*lines, "every node can be imported"])
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        return "\n".join([*lines, count, *(str(p) for p in self.problems)])
+        return f"{self.name}: {self.total} nodes, {len(self.operators)} operators, opset {opsets}"
+
+    def facts(self) -> Mapping[str, object]:
+        return {"opsets": {domain or "ai.onnx": version for domain, version in self.opsets.items()}}
 
 
 def explain(
@@ -60,7 +48,7 @@ def explain(
         problems = result.problems
     except CompileError as error:
         problems = error.problems
-    return Report(model.name, signature_of(model), model.opsets, count_operators(model), problems)
+    return Report(model.name, signature_of(model), count_operators(model), problems, model.opsets)
 
 
 def count_operators(model: OnnxModel) -> dict[str, int]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import CompileError, Problem
+from onnxla.errors import CompileError
+from onnxla.frontends.model_report import ModelReport
 from onnxla.frontends.onnx.signature import Signature
 from onnxla.frontends.tensorflow.importer import try_import
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow
@@ -17,37 +18,26 @@ from onnxla.frontends.tensorflow.state import initial_values
 
 
 @dataclass(frozen=True)
-class Report:
-    """A model seen before compiling."""
+class Report(ModelReport):
+    """A TensorFlow model; its operations include those of functions."""
 
-    name: str
-    signature: Signature
     signatures: tuple[str, ...]
     """The names of all signatures; none for a graph."""
     version: str
     """TensorFlow's version that wrote it, where the file says."""
     state: tuple[str, ...]
     """Variables that running changes, with their types."""
-    operators: Mapping[str, int]
-    """How often each operation occurs, functions included, the most frequent first."""
-    problems: tuple[Problem, ...]
 
-    @property
-    def compiles(self) -> bool:
-        return not self.problems
-
-    def __str__(self) -> str:
-        total = sum(self.operators.values())
+    def heading(self) -> str:
         made = f", TensorFlow {self.version}" if self.version else ""
-        lines = [f"{self.name}: {total} nodes, {len(self.operators)} operations{made}"]
-        lines += [f"  signatures {', '.join(self.signatures)}"] if self.signatures else []
-        lines += [f"  input  {spec}" for spec in self.signature.inputs]
-        lines += [f"  output {spec}" for spec in self.signature.outputs]
-        lines += [f"  state  {variable}" for variable in self.state]
-        if self.compiles:
-            return "\n".join([*lines, "every node can be imported"])
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        return "\n".join([*lines, count, *(str(p) for p in self.problems)])
+        return f"{self.name}: {self.total} nodes, {len(self.operators)} operations{made}"
+
+    def facts(self) -> Mapping[str, object]:
+        return {"tensorflow": self.version, "signatures": self.signatures, "state": self.state}
+
+    def details(self) -> list[str]:
+        lines = [f"  state  {variable}" for variable in self.state]
+        return [*lines, f"  signatures {', '.join(self.signatures)}"] if self.signatures else lines
 
 
 def explain(
@@ -88,11 +78,11 @@ def explain(
     return Report(
         model.name,
         Signature(tuple(p.spec for p in interface.inputs), tuple(p.spec for p in interface.outputs)),
+        count_operations(model),
+        problems,
         tuple(sorted(n for n in model.signatures if not n.startswith("__"))),
         model.version,
         state,
-        count_operations(model),
-        problems,
     )
 
 
