@@ -119,7 +119,7 @@ def test_functions(op_type: str, dtype: type[np.floating[Any]]) -> None:
         np.testing.assert_array_equal(test(ours), test(theirs))
     finite = np.isfinite(theirs)
     a, b = ours[finite].astype(np.float64), theirs[finite].astype(np.float64)
-    small = 1e-7 if dtype is np.float16 or op_type == "Sigmoid" else SMALL
+    small = 1e-7 if dtype is np.float16 or op_type in ("Gelu", "Sigmoid") else SMALL  # what onnxruntime loses
     np.testing.assert_allclose(a, b, TOLERANCE[dtype], small)
     signed = (a != 0) & (b != 0)
     np.testing.assert_array_equal(np.signbit(a)[signed], np.signbit(b)[signed])
