@@ -1,4 +1,4 @@
-"""How large is the stack of this thread? Kernels keep up to about 1 MB on it, and a thread may have as little as 16 kB."""
+"""How large is the stack of this thread? Kernels keep up to about 1 MB on it, and a thread may have only 16 kB."""
 
 import ctypes
 import threading
