@@ -56,6 +56,7 @@ def _weights(imported: Imported) -> str:
     )
 
 
+@cache
 def _version(library: str) -> str:
     try:
         return version(library)

@@ -174,12 +174,13 @@ def test_an_entry_of_another_model_under_this_name_is_not_used(tmp_path: Path) -
 
 
 PROCESS = """
-import json, os, sys, warnings
+import json, os, sys, tempfile, warnings
 import numpy as np, onnxla, onnxla.cache_key
 onnxla.cache_key._compiler_digest = lambda: "this checkout"  # which somebody may be working in
 folder, user, path, action = sys.argv[1:]
 x = np.arange(12, dtype=np.float32).reshape(3, 4)
-onnxla.compile(path, dims={"rows": 3})(x)  # all is imported before another user, who may not read it, takes over
+with tempfile.TemporaryDirectory() as other:  # all is imported and read before another user, who may not, takes over
+    onnxla.compile(path, dims={"rows": 3}, options={"cache_dir": other})(x)
 if user != "-":
     os.setgroups([]); os.setgid(int(user)); os.setuid(int(user))
 warnings.simplefilter(action)

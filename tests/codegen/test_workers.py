@@ -42,10 +42,10 @@ def squares(numbers: Sequence[int], processes: int) -> list[bytes]:
 
 def test_answers_come_in_order_and_progress_with_them(started: list[object]) -> None:
     parts: list[float] = []
-    with watching(lambda name, part: parts.append(part)):
+    with watching(lambda name, part: parts.append(part)) as watch, watch.span("squares", 0.0, 1.0):
         assert squares([1, 2, 3, 4, 5], 3) == [b"1", b"4", b"9", b"16", b"25"]
     assert len(started) == 2
-    assert parts == sorted(parts) and len(parts) == 5 and parts[-1] == 1.0
+    assert parts == sorted(parts) and len(parts) == 7 and parts[0] == 0.0 and parts[-1] == 1.0
 
 
 def test_a_worker_that_fails_is_named_with_its_reason(started: list[object]) -> None:
