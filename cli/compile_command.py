@@ -9,6 +9,7 @@ from onnxla import CompiledModel
 from onnxla.cli import arguments
 from onnxla.cli.models import is_artifact, request, require_programs
 from onnxla.cli.output import duration, print_json, say, signature_line, size
+from onnxla.cli.outputs import require_distinct
 from onnxla.errors import InputError
 from onnxla.runtime.report import CompileReport
 
@@ -40,6 +41,7 @@ def compile_model(
     if is_artifact(model):
         raise InputError(f"{model} is compiled already")
     path = output if output is not None else Path(f"{model.resolve().stem}.onnxla")
+    require_distinct(model, path)
     wanted = request(
         model, shape, dim, constant, option, dump_to, target=target, signature=signature, inputs=begin, outputs=end
     )

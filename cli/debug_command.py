@@ -12,6 +12,7 @@ from onnxla.cli.fault_report import findings_document, print_findings, write_cas
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import is_artifact, request
 from onnxla.cli.output import print_json, progress_bar, say
+from onnxla.cli.outputs import require_distinct
 from onnxla.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def debug(
     Writes the smallest model that still shows it, with inputs and the command that shows it again. Ends with 1 where
     a fault of onnxla is found.
     """
+    require_distinct(model, bundle)
     if random_weights is not None and bundle is None:
         raise InputError("--random-weights is for --bundle")
     from onnxla.debugging.budget import Budget

@@ -13,6 +13,7 @@ from onnxla.cli import arguments
 from onnxla.cli.compile_command import report_lines
 from onnxla.cli.models import Request, is_artifact, request, require_programs
 from onnxla.cli.output import print_json, safe, say, signature_line, size, table
+from onnxla.cli.outputs import require_distinct
 from onnxla.cli.page_file import write_page
 from onnxla.cli.roofline_table import show_roofline
 from onnxla.errors import InputError
@@ -67,6 +68,7 @@ def inspect(
     as_json: arguments.Json = False,
 ) -> None:
     """Show signature, HLO at any stage, kernels and memory plan of a model or an artifact."""
+    require_distinct(model, html)
     wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
     if roofline:
         show_roofline(wanted, gpu, as_json)

@@ -14,6 +14,7 @@ from onnxla.cli import arguments
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import request
 from onnxla.cli.output import duration, plain, print_json, say, table
+from onnxla.cli.outputs import require_distinct
 from onnxla.errors import InputError
 from onnxla.files import write_file
 from onnxla.runtime.profiler import Profile, ProfileRow
@@ -55,6 +56,7 @@ def profile(
     as_json: arguments.Json = False,
 ) -> None:
     """Time each kernel of a run, beside the least time that this machine needs for its bytes and operations."""
+    require_distinct(model, trace, html)
     given = read_inputs(input)
     wanted = request(
         model,

@@ -12,6 +12,7 @@ from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
 from onnxla.cli.models import Request, clusters_of, is_artifact, request
 from onnxla.cli.output import print_json, say, table, verdict
+from onnxla.cli.outputs import require_distinct
 from onnxla.debugging.comparison import Comparison, compare, compare_all
 from onnxla.debugging.parts import flat_outputs
 from onnxla.debugging.witness import Witness
@@ -74,6 +75,7 @@ def validate(
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
+    require_distinct(model, html)
     if html is not None and not layers:
         raise InputError("--html is for --layers")
     if fallback is not None and (layers or exact):

@@ -50,6 +50,11 @@ class Compiler:
         """Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder."""
         if target not in ("cpu", "gpu"):
             raise DeviceError(f"no target {target!r}; there are 'cpu' and 'gpu'")
+        if options.dump_to is not None:
+            try:
+                Path(options.dump_to).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"dump_to: {options.dump_to} is no folder to write to: {error.strerror}") from error
         if target == "cpu" and options.precision in GPU_PRECISIONS:
             raise InputError(f"precision={options.precision!r} is for target='gpu'; leave it out for target='cpu'")
         self.source = source

@@ -77,7 +77,8 @@ class Problem:
 
     def __str__(self) -> str:
         rows = [("node", str(self.node))] if self.node else []
-        rows += list(self.details)
+        # a name with a line break in it must not begin a line of the report
+        rows += [(label, text.replace("\n", "\\n")) for label, text in self.details]
         rows += [("hint", self.hint)] if self.hint else []
         return "\n".join([self.cause, *(f"  {label:<6} {text}" for label, text in rows)])
 
