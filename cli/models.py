@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnxla.fallback.report import FallbackReport
     from onnxla.frontends.hlo.model_file import HloModel
     from onnxla.frontends.onnx.model_file import OnnxModel
-    from onnxla.frontends.onnx.signature import TensorSpec
+    from onnxla.frontends.signature import TensorSpec
     from onnxla.frontends.tensorflow.model_file import TensorFlowModel
     from onnxla.sources import Source
 
@@ -114,7 +114,7 @@ class Request:
 
             return [p.spec for p in interface_of(self.tensorflow, **self.cut.arguments()).inputs]
         if self.is_hlo:
-            from onnxla.frontends.hlo.report import signature_of as signature_of_program
+            from onnxla.frontends.hlo.signature import signature_of as signature_of_program
             from onnxla.frontends.hlo.syntax import Program
 
             return signature_of_program(self.hlo).inputs if isinstance(self.hlo, Program) else ()

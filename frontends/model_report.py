@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxla.errors import Problem
-from onnxla.frontends.onnx.signature import Signature
+from onnxla.frontends.signature import Signature
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, HloError, InputError, UnboundDimensionsError
 from onnxla.frontends.onnx.importer import ImportedModel, import_model
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.signature import TensorSpec, signature_of
+from onnxla.frontends.onnx.signature import signature_of
 from onnxla.frontends.onnx.values import (
     ChosenStrings,
     MapsValue,
@@ -19,6 +19,7 @@ from onnxla.frontends.onnx.values import (
     StringConstant,
     Value,
 )
+from onnxla.frontends.signature import Signature, TensorSpec
 from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.ops.structural import GetTupleElement, Tuple
 from onnxla.hlo.parser import parse_module, weights_from
@@ -37,7 +38,7 @@ from onnxla.runtime.results import (
 from onnxla.runtime.signature import Dimension, ModelSignature, ModelTensor, model_tensor
 
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
-Found = TypeVar("Found")
+Anything = TypeVar("Anything")
 
 
 @dataclass(frozen=True)
@@ -81,21 +82,45 @@ class Source(ABC):
         """
 
 
-class OnnxSource(Source):
-    """An ONNX model; `constants` are the inputs whose values are fixed."""
+class Found(Protocol):
+    """What the import of any format finds."""
 
-    def __init__(
-        self, model: OnnxModel, options: CompileOptions, limits: Limits, constants: Mapping[str, Array]
-    ) -> None:
-        self.name = model.name
-        self.nodes = len(model.proto.graph.node)
-        self._model = model
+    @property
+    def module(self) -> Module: ...
+
+    @property
+    def inputs(self) -> Sequence[TensorSpec]: ...
+
+    @property
+    def outputs(self) -> Sequence[TensorSpec]: ...
+
+
+FoundT = TypeVar("FoundT", bound=Found)
+
+
+class OpenSource(Source, Generic[FoundT]):
+    """A model whose sizes may be open and whose inputs may be fixed: ONNX, TensorFlow, StableHLO."""
+
+    def __init__(self, options: CompileOptions, limits: Limits, constants: Mapping[str, Array]) -> None:
+        """`constants` are the inputs whose values are fixed."""
+        self._constants = dict(constants)
         self._options = options
         self._limits = limits
-        self._constants = dict(constants)
+
+    @abstractmethod
+    def declared(self) -> Signature:
+        """What the model says of its inputs and outputs."""
+
+    @abstractmethod
+    def imported(self, shapes: Shapes, dims: Mapping[str, int], constants: Mapping[str, Array]) -> FoundT:
+        """Import with `constants` as values of inputs. Raises as `load` does."""
+
+    def completed(self, found: FoundT, plain: Imported) -> Imported:
+        """`plain` with what only models of this format have."""
+        return plain
 
     def signature(self, dims: Mapping[str, int], shapes: Shapes) -> ModelSignature:
-        declared = signature_of(self._model)
+        declared = self.declared()
         return ModelSignature(
             tuple(declared_tensor(s, dims, shapes) for s in declared.inputs if s.name not in self._constants),
             tuple(declared_tensor(s, dims, {}) for s in declared.outputs),
@@ -103,21 +128,36 @@ class OnnxSource(Source):
         )
 
     def load(self, shapes: Shapes, dims: Mapping[str, int], values: Mapping[str, Array]) -> Imported:
-        def importing(open_shapes: Shapes, constants: Mapping[str, Array]) -> ImportedModel:
-            return import_model(
-                self._model,
-                shapes=open_shapes,
-                dims=dims,
-                constants=constants,
-                options=self._options,
-                limits=self._limits,
-            )
-
-        found, constants = with_needed_values(importing, self._constants, shapes, values)
+        found, constants = with_needed_values(
+            lambda open_shapes, constants: self.imported(open_shapes, dims, constants), self._constants, shapes, values
+        )
         inputs = tuple(tensor_signature(s.name, s.type) for s in found.inputs)
         outputs = tuple(tensor_signature(s.name, s.type) for s in found.outputs)
+        return self.completed(found, Imported(found.module, inputs, outputs, constants))
+
+
+class OnnxSource(OpenSource[ImportedModel]):
+    """An ONNX model."""
+
+    def __init__(
+        self, model: OnnxModel, options: CompileOptions, limits: Limits, constants: Mapping[str, Array]
+    ) -> None:
+        super().__init__(options, limits, constants)
+        self.name = model.name
+        self.nodes = len(model.proto.graph.node)
+        self._model = model
+
+    def declared(self) -> Signature:
+        return signature_of(self._model)
+
+    def imported(self, shapes: Shapes, dims: Mapping[str, int], constants: Mapping[str, Array]) -> ImportedModel:
+        return import_model(
+            self._model, shapes=shapes, dims=dims, constants=constants, options=self._options, limits=self._limits
+        )
+
+    def completed(self, found: ImportedModel, plain: Imported) -> Imported:
         results = () if _are_tensors(found.results) else _results(found.results)
-        return Imported(found.module, inputs, outputs, constants, results, vocabularies=found.vocabularies)
+        return replace(plain, results=results, vocabularies=found.vocabularies)
 
 
 class HloSource(Source):
@@ -152,11 +192,11 @@ def needed_values(error: CompileError) -> set[str]:
 
 
 def with_needed_values(
-    importing: Callable[[Shapes, Mapping[str, Array]], Found],
+    importing: Callable[[Shapes, Mapping[str, Array]], Anything],
     constants: Mapping[str, Array],
     shapes: Shapes,
     values: Mapping[str, Array],
-) -> tuple[Found, Mapping[str, Array]]:
+) -> tuple[Anything, Mapping[str, Array]]:
     """What `importing` finds with `constants` and as many of `values` as decide shapes; and all of those.
 
     Raises the CompileError that no value helps against.

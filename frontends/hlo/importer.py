@@ -21,17 +21,10 @@ from onnxla.frontends.hlo.operation_view import Rejected
 from onnxla.frontends.hlo.scope import HloSession, Scope
 from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of
 from onnxla.frontends.hlo.syntax import OtherForm, Program, TensorForm, TupleForm
+from onnxla.frontends.signature import TensorSpec
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.types import Array, TensorType, type_of
-
-
-@dataclass(frozen=True)
-class Named:
-    """An input or output, and its type."""
-
-    name: str
-    type: TensorType
 
 
 @dataclass(frozen=True)
@@ -39,8 +32,8 @@ class ImportedHlo:
     """A module, with the names of its parameters and of the elements of its root."""
 
     module: Module
-    inputs: tuple[Named, ...]
-    outputs: tuple[Named, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
 
 
 def import_program(
@@ -66,12 +59,12 @@ def import_program(
     builder = Builder(program.main.name)
     scope = Scope(session, builder)
     arguments: list[Instruction] = []
-    inputs: list[Named] = []
+    inputs: list[TensorSpec] = []
     for form in forms:
         if form.name in constants:
             arguments.append(builder.constant(constants[form.name], name=form.name))
         else:
-            inputs.append(Named(form.name, types[form.name]))
+            inputs.append(_spec(form.name, types[form.name]))
             arguments.append(builder.parameter(types[form.name], form.name))
     results: list[Instruction] = []
     try:
@@ -85,9 +78,13 @@ def import_program(
     raise_problems(session.problems)
     _require_results(program, results)
     names = [o.name for o in outputs_of(program)]
-    outputs = tuple(Named(n, r.tensor_type) for n, r in zip(names, results, strict=True))
+    outputs = tuple(_spec(n, r.tensor_type) for n, r in zip(names, results, strict=True))
     module = Module(program.name, builder.build(builder.tuple(*results)))
     return ImportedHlo(module, tuple(inputs), outputs)
+
+
+def _spec(name: str, type: TensorType) -> TensorSpec:
+    return TensorSpec(name, type.element, type.shape, str(type))
 
 
 def try_import(program: Program, **how: object) -> tuple[Problem, ...]:

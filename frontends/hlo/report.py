@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from onnxla.config import CompileOptions, Limits
 from onnxla.frontends.hlo.importer import try_import
 from onnxla.frontends.hlo.model_file import HloModel
-from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of
-from onnxla.frontends.hlo.syntax import Program, TensorForm
+from onnxla.frontends.hlo.signature import signature_of
 from onnxla.frontends.model_report import ModelReport
-from onnxla.frontends.onnx.signature import Signature, TensorSpec
+from onnxla.frontends.signature import Signature, TensorSpec
 from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.ops.structural import Tuple
 from onnxla.hlo.types import Array
@@ -47,11 +46,6 @@ def explain(
     return Report(model.name, signature_of(model), dict(Counter(operations).most_common()), problems, "StableHLO")
 
 
-def signature_of(program: Program) -> Signature:
-    """The inputs and outputs of a program."""
-    return Signature(tuple(map(_spec, inputs_of(program))), tuple(map(_spec, outputs_of(program))))
-
-
 def _of_module(module: Module) -> Report:
     root = module.entry.root
     results = root.operands if isinstance(root.op, Tuple) else (root,)
@@ -63,9 +57,3 @@ def _of_module(module: Module) -> Report:
 def _of_instruction(instruction: Instruction) -> TensorSpec:
     type = instruction.tensor_type
     return TensorSpec(instruction.name, type.element, type.shape, str(type))
-
-
-def _spec(named: NamedForm) -> TensorSpec:
-    if isinstance(named.form, TensorForm):
-        return TensorSpec(named.name, named.form.element, named.dimensions, str(named.form))
-    return TensorSpec(named.name, None, None, str(named.form))

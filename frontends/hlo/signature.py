@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from onnxla.frontends.hlo.location import named_location
 from onnxla.frontends.hlo.syntax import Argument, Form, Function, Operation, Program, Symbol, TensorForm
+from onnxla.frontends.signature import Signature, TensorSpec
 
 _NUMBERED = re.compile(r"(?a)arg\d+|\d+")
 
@@ -17,6 +18,11 @@ class NamedForm:
     name: str
     form: Form
     dimensions: tuple[int | str, ...] = ()
+
+
+def signature_of(program: Program) -> Signature:
+    """The inputs and outputs of a program."""
+    return Signature(tuple(map(_spec, inputs_of(program))), tuple(map(_spec, outputs_of(program))))
 
 
 def inputs_of(program: Program) -> list[NamedForm]:
@@ -91,3 +97,9 @@ def _named(name: str, form: Form, sizes: Mapping[int, str] | None = None) -> Nam
     return NamedForm(
         name, form, tuple(names.get(d, f"{name}.{d}") if n is None else n for d, n in enumerate(form.shape))
     )
+
+
+def _spec(named: NamedForm) -> TensorSpec:
+    if isinstance(named.form, TensorForm):
+        return TensorSpec(named.name, named.form.element, named.dimensions, str(named.form))
+    return TensorSpec(named.name, None, None, str(named.form))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from onnxla.errors import DynamicShapeError, Problem, ShapeError
-from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
+from onnxla.frontends.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.values import (
     ChosenStrings,

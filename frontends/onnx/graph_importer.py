@@ -20,7 +20,7 @@ from onnxla.errors import (
     SourceNode,
     UnsupportedOpError,
 )
-from onnxla.frontends.onnx.dependence import blame
+from onnxla.frontends.dependence import blame
 from onnxla.frontends.onnx.functions import (
     FunctionCall,
     attributes_of,
@@ -30,13 +30,13 @@ from onnxla.frontends.onnx.functions import (
     unknown_attributes,
 )
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.string_movement import as_chosen, moves_strings, strings_at
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
 from onnxla.frontends.onnx.values import StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
+from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.frontends.session import SessionHost
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal

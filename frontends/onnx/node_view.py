@@ -11,8 +11,8 @@ from onnx import AttributeProto, GraphProto, NodeProto
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.onnx.host import Host
-from onnxla.frontends.onnx.problems import ProblemFound, text_problem
 from onnxla.frontends.onnx.values import ChosenStrings, OptionalValue, SequenceValue, StringConstant, Value, describe
+from onnxla.frontends.problems import ProblemFound, text_problem
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array

@@ -18,8 +18,8 @@ from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
 from onnxla.frontends.onnx.importer import walk
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.session import Session
-from onnxla.frontends.onnx.signature import TensorSpec
 from onnxla.frontends.onnx.values import StringConstant
+from onnxla.frontends.signature import TensorSpec
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array, TensorType

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from onnxla.errors import DynamicShapeError, Problem, ShapeError
-from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
+from onnxla.frontends.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.tensorflow.graph import Body
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.state import InnerState

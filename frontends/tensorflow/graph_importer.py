@@ -17,8 +17,8 @@ from onnxla.errors import (
     SourceNode,
     UnsupportedOpError,
 )
-from onnxla.frontends.onnx.dependence import blame
-from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
+from onnxla.frontends.dependence import blame
+from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.frontends.session import SessionHost
 from onnxla.frontends.tensorflow.graph import Body, Edge, Node, ordered
 from onnxla.frontends.tensorflow.node_view import NodeView

@@ -21,8 +21,8 @@ from onnxla.errors import (
     UnsupportedOpError,
     raise_problems,
 )
-from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
-from onnxla.frontends.onnx.signature import TensorSpec, bind_inputs
+from onnxla.frontends.problems import Poisoned, ProblemFound
+from onnxla.frontends.signature import TensorSpec, bind_inputs
 from onnxla.frontends.tensorflow import rules
 from onnxla.frontends.tensorflow.graph_importer import GraphImporter
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow

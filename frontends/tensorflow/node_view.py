@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
 from onnxla.errors import CompileError, DynamicShapeError, HloError, Problem, ShapeError, SourceNode, UnsupportedOpError
-from onnxla.frontends.onnx.problems import ProblemFound
+from onnxla.frontends.problems import ProblemFound
 from onnxla.frontends.tensorflow.element_types import code_name, element_of_code
 from onnxla.frontends.tensorflow.graph import Body, Node
 from onnxla.frontends.tensorflow.state import State

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError
 from onnxla.frontends.model_report import ModelReport
-from onnxla.frontends.onnx.signature import Signature
+from onnxla.frontends.signature import Signature
 from onnxla.frontends.tensorflow.importer import try_import
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow
 from onnxla.frontends.tensorflow.signature import interface_of

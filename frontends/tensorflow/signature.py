@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxla.errors import HloError, InputError
-from onnxla.frontends.onnx.signature import TensorSpec
+from onnxla.frontends.signature import TensorSpec
 from onnxla.frontends.tensorflow.element_types import code_name, element_of_code
 from onnxla.frontends.tensorflow.graph import CHECKS, Edge, Node, ordered, parse_edge
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, require_signature

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from onnxla.errors import DynamicShapeError, Problem, UnsupportedOpError
-from onnxla.frontends.onnx.problems import ProblemFound
+from onnxla.frontends.problems import ProblemFound
 from onnxla.frontends.tensorflow.effects import effects_of
 from onnxla.frontends.tensorflow.element_types import element_of_code
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel

@@ -22,8 +22,9 @@ from onnxla.fallback.report import ClusterReport, FallbackReport
 from onnxla.fallback.session import Session
 from onnxla.fallback.wiring import Wiring
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.signature import STRINGS, TensorSpec, bind_inputs, signature_of
+from onnxla.frontends.onnx.signature import STRINGS, signature_of
 from onnxla.frontends.onnx.survey import Survey, survey
+from onnxla.frontends.signature import TensorSpec, bind_inputs
 from onnxla.hlo.types import Array, TensorType
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.report import CompileReport

@@ -11,9 +11,9 @@ from onnxla.frontends.onnx.control_flow_support import (
     tensors,
 )
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.values import Value
+from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.problems import Complaints
 from onnxla.frontends.onnx.registry import onnx_op
+from onnxla.frontends.problems import Complaints
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S32, TensorType

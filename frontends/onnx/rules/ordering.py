@@ -3,10 +3,10 @@
 import numpy as np
 
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.problems import Complaints
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.axes import dropped_shape, kept_shape, normal_axis
 from onnxla.frontends.onnx.rules.shape import slice_axis
+from onnxla.frontends.problems import Complaints
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.reduction import identity_of

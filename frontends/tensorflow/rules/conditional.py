@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnxla.frontends.onnx.problems import Poisoned
+from onnxla.frontends.problems import Poisoned
 from onnxla.frontends.tensorflow.bodies import (
     Inner,
     import_inner,

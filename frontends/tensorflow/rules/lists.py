@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnxla.frontends.onnx.dependence import SPECIALISABLE_ELEMENTS
+from onnxla.frontends.dependence import SPECIALISABLE_ELEMENTS
 from onnxla.frontends.tensorflow.element_types import VARIANT
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import tf_op

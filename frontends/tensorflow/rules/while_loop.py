@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onnxla.errors import DynamicShapeError, Problem
-from onnxla.frontends.onnx.problems import Poisoned, ProblemFound
+from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.bodies import (
     Inner,
     Place,
