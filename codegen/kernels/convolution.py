@@ -17,7 +17,7 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import name_of
-from onnxla.codegen.kernels.pad import lower_pad
+from onnxla.codegen.kernels.operand_copy import copy_operand, multiplied_as
 from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
@@ -30,12 +30,11 @@ from onnxla.codegen.kernels.register_tile import (
 )
 from onnxla.codegen.kernels.tiling import Shapes, choose_tiling
 from onnxla.codegen.kernels.value import Array, Index
-from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
-from onnxla.hlo.literal import Literal
+from onnxla.codegen.lowering import KernelCall, Lowering, Packed, Temporary
+from onnxla.hlo.builder import Ints
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution
-from onnxla.hlo.ops.shape import Pad
-from onnxla.hlo.ops.structural import Constant, Parameter
+from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import Array as NumpyArray
 from onnxla.hlo.types import Shape, TensorType
 
@@ -52,14 +51,15 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
     if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
         return None
     tiling = choose_tiling(view.rows, view.columns, view.equidistant, op.element, target, view.group)
-    calls, temporaries, padded = pad_input(cluster, hero, target, view.extra_features)
+    element = multiplied_as(elements[0], view.group)
+    calls, temporaries, copied = copy_operand(cluster, hero, target, *view.padding(), element)
     left_leaf, right_leaf = hero.operands
 
     def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
         omit = (*((left_leaf,) if calls else ()), *((right_leaf,) if constant else ()))
         frame = Frame(cluster, name, tasks, cluster.replaced(hero, *omit))
         if calls:
-            left = frame.array("padded", padded, "input")
+            left = frame.array("copied", copied, "input")
             frame.arguments.append(Temporary(0))
         else:
             found = frame.emitter.leaves[left_leaf]
@@ -80,39 +80,17 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
             array = frame.emitter.leaves[right_leaf]
             assert isinstance(array, Array)
             return frame, problem, PlainRight(array, view.right_index, tiling.width)
-        element = packed_element(op.element, view.group)
+        kept = packed_element(op.element, view.group)
         panels = -(-view.columns // tiling.width)
         panel = math.prod(view.depth) * tiling.width
-        buffer = frame.b.parameter("packed", element, view.groups * panels * panel * view.group, "input", 64)
-        packing = f"convolution {op.dimensions} groups={view.groups} x{tiling.width} {element}/{view.group}"
-        frame.arguments.append(Packed(number, packing, lambda a: view.pack(a, tiling.width, element.dtype)))
+        buffer = frame.b.parameter("packed", kept, view.groups * panels * panel * view.group, "input", 64)
+        packing = f"convolution {op.dimensions} groups={view.groups} x{tiling.width} {kept}/{view.group}"
+        frame.arguments.append(Packed(number, packing, lambda a: view.pack(a, tiling.width, kept.dtype)))
         return frame, problem, PackedRight(buffer, tiling.width, panel, panels * panel, view.group)
 
-    shapes = Shapes(view.groups, view.rows, view.columns, view.depth, padded.bytes // view.groups)
+    shapes = Shapes(view.groups, view.rows, view.columns, view.depth, copied.bytes // view.groups)
     kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
     return Lowering((*calls, KernelCall(kernel, arguments)), temporaries)
-
-
-def pad_input(
-    cluster: Cluster, hero: Instruction, target: Target, extra_features: int = 0
-) -> tuple[tuple[KernelCall, ...], tuple[int, ...], TensorType]:
-    """A call that copies the input into temporary 0, if it needs padding, dilation or features; the copy's type."""
-    op = hero.op
-    assert isinstance(op, Convolution)
-    lhs = hero.operands[0].tensor_type
-    low, high, interior = [0] * lhs.rank, [0] * lhs.rank, [0] * lhs.rank
-    for dimension, w in zip(op.dimensions.input_spatial, op.window.dimensions, strict=True):
-        low[dimension], high[dimension], interior[dimension] = w.pad_low, w.pad_high, w.base_dilation - 1
-    high[op.dimensions.input_feature] = extra_features
-    if not any(low) and not any(high) and not any(interior):
-        return (), (), lhs
-    source = Instruction(Parameter(0, lhs))
-    zero = Instruction(Constant(Literal(np.zeros((), lhs.element.dtype))))
-    pad = Instruction(Pad(tuple(low), tuple(high), tuple(interior)), (source, zero))
-    (call,) = lower_pad(Cluster.of(pad), target).calls
-    number = cluster.operand_number(hero.operands[0])
-    arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
-    return (KernelCall(call.kernel, arguments),), (pad.tensor_type.bytes,), pad.tensor_type
 
 
 @dataclass(frozen=True)
@@ -140,6 +118,15 @@ class ConvolutionView:
     def extra_features(self) -> int:
         """Features of zeros that the input needs after its own."""
         return self.features - self.kernel.shape[self.op.dimensions.kernel_input_feature]
+
+    def padding(self) -> tuple[Ints, Ints, Ints]:
+        """What the input needs below, above and between its elements, by its dimensions."""
+        dims = self.op.dimensions
+        low, high, interior = [0] * self.result.rank, [0] * self.result.rank, [0] * self.result.rank
+        for dimension, w in zip(dims.input_spatial, self.op.window.dimensions, strict=True):
+            low[dimension], high[dimension], interior[dimension] = w.pad_low, w.pad_high, w.base_dilation - 1
+        high[dims.input_feature] = self.extra_features
+        return low, high, interior
 
     @staticmethod
     def of(hero: Instruction, group: int) -> "ConvolutionView":

@@ -12,6 +12,7 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import name_of
+from onnxla.codegen.kernels.operand_copy import copy_operand, multiplied_as
 from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
@@ -40,7 +41,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
     assert isinstance(op, Dot)
     lhs, rhs = (o.tensor_type for o in hero.operands)
     dims = _Dimensions(op, lhs, rhs)
-    right_leaf = hero.operands[1]
+    left_leaf, right_leaf = hero.operands
     number = cluster.operand_number(right_leaf)
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
     group = group_of(lhs.element, rhs.element, op.element, target) if constant and len(dims.depth) == 1 else 1
@@ -50,6 +51,12 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
     calls: list[KernelCall] = []
     temporaries: list[int] = []
     arranged = rhs
+    none = (0,) * lhs.rank
+    copies, copy_bytes, copied = copy_operand(
+        cluster, hero, target, none, none, none, multiplied_as(lhs.element, group)
+    )
+    calls += copies
+    temporaries += copy_bytes
     depths = (*dims.depth[:-1], dims.depth[-1] // group) if dims.depth else (1,)
     if not constant and not dims.columns_innermost:
         arranged = TensorType(rhs.element, tuple(rhs.shape[d] for d in dims.right_order))
@@ -61,9 +68,15 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         temporaries.append(arranged.bytes)
 
     def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
-        frame = Frame(cluster, name, tasks, cluster.replaced(hero, right_leaf) if constant or calls else ())
-        left = frame.emitter.leaves[hero.operands[0]]
-        assert isinstance(left, Array)
+        omit = (*((left_leaf,) if copies else ()), *((right_leaf,) if constant or calls else ()))
+        frame = Frame(cluster, name, tasks, cluster.replaced(hero, *omit))
+        if copies:
+            left = frame.array("copied", copied, "input")
+            frame.arguments.append(Temporary(0))
+        else:
+            found = frame.emitter.leaves[left_leaf]
+            assert isinstance(found, Array)
+            left = found
         problem = Problem(
             dims.batches, dims.rows, dims.columns, depths, left, dims.left_index, op.element, dims.result_index, group
         )
@@ -85,7 +98,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         array = frame.emitter.leaves[right_leaf]  # type: ignore[assignment]
         return frame, problem, PlainRight(array, dims.right_index, tiling.width)
 
-    shapes = Shapes(dims.batches, dims.rows, dims.columns, depths, lhs.bytes // max(dims.batches, 1))
+    shapes = Shapes(dims.batches, dims.rows, dims.columns, depths, copied.bytes // max(dims.batches, 1))
     kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
     calls.append(KernelCall(kernel, arguments))
     return Lowering(tuple(calls), tuple(temporaries))

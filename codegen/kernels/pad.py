@@ -16,6 +16,7 @@ from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import lower_loop, name_of, task_count
 from onnxla.codegen.kernels.value import Array
 from onnxla.codegen.lowering import KernelCall, Lowering
+from onnxla.hlo.ops.elementwise import Convert
 from onnxla.hlo.ops.shape import Pad
 from onnxla.hlo.types import PRED
 
@@ -24,12 +25,14 @@ SHORTEST = 8
 
 
 def lower_pad(cluster: Cluster, target: Target) -> Lowering:
-    """A cluster of one pad; padding between elements, cropping, and short runs are left to the loop schedule."""
-    pad = cluster.roots[0]
+    """A cluster of one pad, or of the conversion of one to other integers; padding between elements, cropping, and
+    short runs are left to the loop schedule."""
+    root = cluster.roots[0]
+    pad = root.operands[0] if isinstance(root.op, Convert) else root
     op, operand = pad.op, pad.operands[0]
     assert isinstance(op, Pad)
     padded = [d for d in range(len(pad.shape)) if op.low[d] or op.high[d]]
-    if len(cluster.instructions) > 1 or not padded or any(op.interior) or min((*op.low, *op.high)) < 0:
+    if operand not in cluster.leaves or not padded or any(op.interior) or min((*op.low, *op.high)) < 0:
         return lower_loop(cluster, target)
     last = padded[-1]
     inner = math.prod(pad.shape[last + 1 :])
@@ -38,13 +41,17 @@ def lower_pad(cluster: Cluster, target: Target) -> Lowering:
         return lower_loop(cluster, target)
     outer = pad.shape[:last]
     lines, length = math.prod(outer), pad.shape[last] * inner
-    lanes = target.vector_bytes // storage.storage_element(pad.tensor_type.element).bytes
+    stored = storage.storage_element(root.tensor_type.element)
+    lanes = target.vector_bytes // stored.bytes
     share = -(-lines // task_count(2.0 * lines * length / lanes, lines))
     frame = Frame(cluster, name_of(cluster), -(-lines // share))
     e, b = frame.emitter, frame.b
     source, result = e.leaves[operand], frame.outputs[0]
     assert isinstance(source, Array)
-    filling = storage.encode(b, e.value(pad.operands[1], ()), pad.tensor_type.element)
+    filling = b.convert(storage.encode(b, e.value(pad.operands[1], ()), pad.tensor_type.element), stored)
+
+    def moved(place: Expr) -> Value:
+        return b.convert(b.load(source.buffer, e.position(place), e.lanes, e.mask), stored)
 
     def write(start: Expr, size: int, value: Callable[[Expr], Value]) -> None:
         """`size` elements of the result from `start`: whole vectors, then one in part."""
@@ -73,7 +80,7 @@ def lower_pad(cluster: Cluster, target: Target) -> Lowering:
             high = length - low - run
             place = ix.linearize((*(i - op.low[d] for d, i in enumerate(at)), ix.ZERO), (*operand.shape[:last], run))
             write(start, low, lambda _: filling)
-            write(start + low, run, lambda v: b.load(source.buffer, e.position(place + v), e.lanes, e.mask))
+            write(start + low, run, lambda v: moved(place + v))
             write(start + (low + run), high, lambda _: filling)
             return []
 

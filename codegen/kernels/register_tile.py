@@ -23,6 +23,8 @@ from onnxla.hlo.types import Array as NumpyArray
 
 FAR_BYTES = 256 << 10
 """Size of a right operand from which it is not expected in a core's caches."""
+ROUND = 8
+"""Depths between two requests for memory where depths are not unrolled."""
 DType: TypeAlias = "np.dtype[Any]"
 Position = Callable[[Expr, Index, Index], Index]
 """(batch, row index, depth index) -> index into the left operand."""
@@ -163,6 +165,8 @@ class RegisterTile:
 
     def _innermost(self, place: Place, depth: Index, flat: Expr, carried: Sequence[Value]) -> list[Value]:
         size = self.problem.depth[-1]
+        if self.problem.group == 2:
+            return self._rolled(place, depth, flat, carried)
         unroll = 4 if len(carried) <= 12 else 2
         rounds, rest = divmod(size, unroll)
         sums = list(carried)
@@ -182,16 +186,41 @@ class RegisterTile:
             sums = self._step(place, (*depth, k), flat + k, sums)
         return sums
 
+    def _rolled(self, place: Place, depth: Index, flat: Expr, carried: Sequence[Value]) -> list[Value]:
+        """One depth at a time: of several LLVM would add up the products first, which takes more registers than
+        there are. An outer loop asks for memory, whose lines are longer than what one depth needs."""
+        size = self.problem.depth[-1]
+        rounds, rest = divmod(size, ROUND) if self._fetches(place) else (0, size)
+        sums = list(carried)
+        if rounds:
+            with self.e.loop("round", rounds, carry=sums) as (at, loop):
+                self._fetch_ahead(place, flat + at * ROUND, ROUND)
+                loop.next = self._run(place, depth, flat, at * ROUND, ROUND, loop.carried)
+            sums = loop.results
+        return self._run(place, depth, flat, ix.constant(rounds * ROUND), rest, sums) if rest else sums
+
+    def _run(
+        self, place: Place, depth: Index, flat: Expr, first: Expr, count: int, carried: Sequence[Value]
+    ) -> list[Value]:
+        with self.e.loop("k", count, carry=carried) as (at, loop):
+            loop.next = self._step(place, (*depth, first + at), flat + first + at, loop.carried)
+        return loop.results
+
+    def _fetches(self, place: Place) -> bool:
+        """Whether panels come from memory, and are used often enough: where reading is all the work, the hardware sees
+        what comes next."""
+        far = isinstance(self.right, PackedRight) and self.right.buffer.bytes >= FAR_BYTES
+        return far and len(place.rows) * place.turn.count >= 8
+
     def _fetch_ahead(self, place: Place, flat: Expr, depths: int) -> None:
         """Ask for this turn's part of the next panel, so that memory is read while the registers work.
 
         A panel serves its tiles from cache; without this the first of them would wait for memory at each depth.
         """
         right, turn = self.right, place.turn
-        if not isinstance(right, PackedRight) or right.buffer.bytes < FAR_BYTES:
+        if not self._fetches(place):
             return
-        if len(place.rows) * turn.count < 8:  # reading is all the work, and the hardware sees what comes next
-            return
+        assert isinstance(right, PackedRight)
         line = 64 // right.buffer.element.bytes
         share = -(-right.panel_elements * right.group // (turn.count * line)) * line
         stride = -(-right.width * right.group * depths // turn.count)
