@@ -1,51 +1,65 @@
 """Attention in one kernel: the scores, as many as queries times keys, are never stored.
 
-For GPUs whose matrix units multiply half precision. Schedules for larger heads or other types gain nothing, so those
-stay as they are: two products and a softmax.
+For half precision where matrix units multiply it, and for f32. Schedules for larger heads or other types gain nothing,
+so those stay as they are: two products and a softmax.
 """
 
 from onnxla.hlo.attention import Attention, attention_of
 from onnxla.hlo.module import Computation
 from onnxla.hlo.ops.contraction import Dot
-from onnxla.hlo.types import BF16, F16
+from onnxla.hlo.types import BF16, F16, F32, ElementType
 from onnxla.passes.fuse.emit import emit_fusions
 from onnxla.passes.fuse.kernels import FusionPlan
+from onnxla.passes.fuse.views import views_after, views_before
 from onnxla.passes.pass_base import ComputationPass
 
 HEAD_SIZES = (16, 32, 64, 128)
-"""Of queries and keys, and of values, that the kernel is made for."""
+"""Of queries and keys, and of values, that the kernel for half precision is made for."""
+LARGEST_HEAD = 128
+"""That the kernel for f32 is made for."""
 
 
 class FuseAttention(ComputationPass):
-    """Make a fusion of each softmax(f(dot(q, k))) times v of half precision."""
+    """Make a fusion of each softmax(f(dot(q, k))) times v."""
 
     name = "fuse-attention"
+
+    def __init__(self, of_half: bool = True, of_f32: bool = True) -> None:
+        """`of_half`: there are matrix units for f16 and bf16. `of_f32`: f32 has kernels on the ordinary cores."""
+        super().__init__()
+        self.of_half, self.of_f32 = of_half, of_f32
 
     def run_on(self, computation: Computation) -> bool:
         plan = FusionPlan(computation)
         for instruction in plan.order:
             attention = attention_of(instruction)
-            if attention is not None and _fits(attention):
-                kernel = plan.new_kernel("kCustom", instruction, attention.members)
-                kernel.copies |= dict.fromkeys(attention.copies)
+            if attention is not None and self._fits(attention):
+                members = (*attention.members, *views_after(instruction, computation))
+                kernel = plan.new_kernel("kCustom", instruction, members)
+                views = [v for factor in attention.factors for v in views_before(factor)]
+                kernel.copies |= dict.fromkeys((*attention.copies, *views))
         made = emit_fusions(plan)
         if made:
             self.count("fused", made)
         return made > 0
 
+    def _fits(self, attention: Attention) -> bool:
+        element, sizes = _head(attention) or (None, ())
+        if element is F32:
+            return self.of_f32 and max(sizes) <= LARGEST_HEAD
+        return self.of_half and element in (F16, BF16) and all(size in HEAD_SIZES for size in sizes)
 
-def _fits(attention: Attention) -> bool:
+
+def _head(attention: Attention) -> tuple[ElementType, tuple[int, int]] | None:
+    """The type of queries, keys and values, and the sizes of the heads: of queries and keys, and of values. None where
+    types differ, something is empty, or a head is no dimension of its own."""
     first, second = attention.first.op, attention.second.op
     assert isinstance(first, Dot) and isinstance(second, Dot)
-    factors = (*attention.first.operands, *attention.second.operands)
-    element = factors[0].tensor_type.element
-    if element not in (F16, BF16) or any(f.tensor_type.element is not element for f in factors):
-        return False
-    q, k = (o.tensor_type for o in attention.first.operands)
-    v = attention.second.operands[1].tensor_type
-    if 0 in (*q.shape, *k.shape, *v.shape):
-        return False
+    q, k, v = (factor.tensor_type for factor in attention.factors)
+    weights = attention.second.operands[0].tensor_type
+    if len({t.element for t in (q, k, v, weights)}) != 1 or 0 in (*q.shape, *k.shape, *v.shape):
+        return None
     keys, features = first.rhs_free(k.rank), second.rhs_free(v.rank)
     if any(len(dimensions) != 1 for dimensions in (keys, features, first.lhs_contracting)):
-        return False
-    return q.shape[first.lhs_contracting[0]] in HEAD_SIZES and v.shape[features[0]] in HEAD_SIZES
+        return None
+    return q.element, (q.shape[first.lhs_contracting[0]], v.shape[features[0]])

@@ -20,11 +20,16 @@ class FuseInstructions(ComputationPass):
 
     name = "fuse-instructions"
 
+    def __init__(self, through_views: bool = False) -> None:
+        """`through_views`: contractions read and write through slices and transposes that leave rows in one piece."""
+        super().__init__()
+        self.through_views = through_views
+
     def run_on(self, computation: Computation) -> bool:
         plan = FusionPlan(computation)
-        fuse_epilogues(plan)
+        fuse_epilogues(plan, self.through_views)
         fuse_rows(plan)
-        fuse_producers(plan)
+        fuse_producers(plan, self.through_views)
         merge_outputs(plan)
         kernels = set(plan.owner.values())
         self.count("kernels", len(kernels) + len(plan.single()))

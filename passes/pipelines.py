@@ -17,6 +17,7 @@ from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
 from onnxla.passes.layout_assignment import AssignLayouts
 from onnxla.passes.lower_contractions import LowerContractions
+from onnxla.passes.merge_products import MergeProducts
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
@@ -31,6 +32,8 @@ CONSTRAINTS = (
     ("simplify", "assign-layouts", "padding and scales belong into convolutions in the model's own order"),
     ("assign-layouts", "fuse-instructions", "fusions are closed to every other pass"),
     ("simplify", "fuse-attention", "attention is found in one spelling"),
+    ("fold-constants", "merge-products", "weights and biases are constants by then"),
+    ("merge-products", "fuse-attention", "fusions are closed to every other pass"),
     ("merge-common-subexpressions", "fuse-instructions", "equal values in different kernels would be computed twice"),
 )
 """(earlier, later, why): the first `later` comes after an `earlier`."""
@@ -56,8 +59,11 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     splitting: list[Pass] = [SplitReductions()] if target_kind == "cpu" else []
     factors = {"fp16": F16, "bf16": BF16}.get(options.precision)
     lowering: list[Pass] = [] if factors is None else [LowerContractions(factors)]
-    # for GPUs only, from sm_80 on: the kernel multiplies on their matrix units
-    attention: list[Pass] = [FuseAttention()] if target_kind == "gpu" and "sm_7" not in options.target_gpu else []
+    # for GPUs only: their products read parts of a wider one where they lie
+    merging: list[Pass] = [MergeProducts()] if target_kind == "gpu" else []
+    # for GPUs only: half precision is multiplied by matrix units, which sm_7x has not as needed; tf32 has them too
+    kinds = {"of_half": "sm_7" not in options.target_gpu, "of_f32": options.precision != "tf32"}
+    attention: list[Pass] = [FuseAttention(**kinds)] if target_kind == "gpu" else []
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
@@ -77,8 +83,9 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         MergeCommonSubexpressions(),  # equal transposes of one value
         SplitComplexNumbers(),  # complex constants that folding made
         *splitting,
+        *merging,  # when weights and biases are constants, and transposes are where they will stay
         *attention,  # before the rest of fusion, which would put softmax into a kernel of its own
-        FuseInstructions(),  # last: every pass before it sees plain instructions
+        FuseInstructions(through_views=target_kind == "gpu"),  # last: every pass before it sees plain instructions
     ]
     check_order(passes)
     return Pipeline(passes, options, f"{target_kind} pipeline")

@@ -7,12 +7,13 @@ follows the contraction in its cluster is applied to the sums before they are st
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from onnxla.codegen.gpu.views import landing
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.loop import emit_roots, name_of
+from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.value import Index, ValueEmitter
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import ElementType
@@ -110,10 +111,10 @@ class Product:
                 at = view.result(self.batch, m, n)
                 rounded = storage.round_to(b, total, self.element)
                 e.leaves[self.hero] = lambda index: rounded
-                values = emit_roots(self.cluster, e, at, self.hero.shape)
-                for array, value in zip(self.frame.outputs, values, strict=True):
-                    place = ix.linearize(ix.reshape(at, self.hero.shape, array.type.shape), array.type.shape)
-                    b.store(array.buffer, e.position(place), storage.encode(b, value, array.type.element))
+                for root, array in zip(self.cluster.roots, self.frame.outputs, strict=True):
+                    place = landing(root, at, self.hero.shape)
+                    value = storage.encode(b, e.value(root, place), array.type.element)
+                    b.store(array.buffer, e.position(ix.linearize(place, array.type.shape)), value)
             with branch.otherwise():
                 pass
         del e.leaves[self.hero]

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from onnxla.codegen.gpu.product import Located
-from onnxla.codegen.kernels import index as ix
+from onnxla.codegen.gpu.views import Viewed
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Value
-from onnxla.codegen.kernels.value import Array, ValueEmitter
+from onnxla.codegen.kernels.value import ValueEmitter
 from onnxla.hlo.types import F32, ElementType
 
 CHUNK_BYTES = 16
@@ -33,7 +33,7 @@ class Factor:
     runs_along_depth: bool
     run: int
     """As in a `View`."""
-    array: Array | None
+    viewed: Viewed | None
     """Where it lies, if it lies in memory."""
     located: Callable[[Expr, Expr], Located]
     """Of depth and line."""
@@ -64,8 +64,8 @@ class Slices:
         element = storage.storage_element(held)
         name = "left" if is_left else "right"
         self.buffer: Buffer = self.b.shared(name, element, stages * width * step, CHUNK_BYTES)
-        copied = factor.array is not None and self.along_depth == factor.runs_along_depth
-        self.run = math.gcd(factor.run, self.chunk) if copied else 1
+        copied = factor.viewed is not None and self.along_depth == factor.runs_along_depth
+        self.run = factor.viewed.run(math.gcd(factor.run, self.chunk)) if factor.viewed and copied else 1
         """Elements that are brought together."""
         self.is_copied = copied and self.run * held.bytes >= 4
         """Without passing registers; the hardware does not copy less than 4 bytes."""
@@ -113,8 +113,8 @@ class Slices:
             self.b.store(self.buffer, self.e.position(place), value)
 
     def _copy(self, place: Expr, depth: Expr, line: Expr) -> None:
-        e, b, factor, array = self.e, self.b, self.factor, self.factor.array
-        assert array is not None
+        e, b, factor, viewed = self.e, self.b, self.factor, self.factor.viewed
+        assert viewed is not None
         # beyond the matrix the last parcel stands in, and nothing of it is read
         last_depth, last_line = factor.depth - 1, factor.lines - 1
         if self.along_depth:
@@ -123,12 +123,12 @@ class Slices:
             last_line = factor.lines - self.run
         inside = b.and_(e.inside(depth, 0, factor.depth), e.inside(line, 0, factor.lines))
         present, index = factor.located(self._within(depth, last_depth), self._within(line, last_line))
-        at = ix.linearize(index, array.type.shape)
+        at = viewed.position(index)
         condition = b.and_(inside, present)
         position = e.position(at)
-        if at.low < 0 or at.high >= array.type.size:
+        if at.low < 0 or at.high >= viewed.array.type.size:
             position = b.select(condition, position, b.const(0))
-        b.copy_async(self.buffer, e.position(place), array.buffer, position, self.run, condition)
+        b.copy_async(self.buffer, e.position(place), viewed.array.buffer, position, self.run, condition)
 
     def _within(self, expr: Expr, last: int) -> Expr:
         if expr.high <= last:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from onnxla.codegen.gpu.product import Product, Tile, View
 from onnxla.codegen.gpu.slices import CHUNK_BYTES, Factor, Slices
 from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.codegen.gpu.views import Viewed
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.value import Array
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import BF16, F16, F32, ElementType
@@ -99,14 +99,14 @@ class _TensorCore(Product):
         return Lowering((KernelCall(b.finish(), tuple(self.frame.arguments)),))
 
     def factor(self, is_left: bool) -> Factor:
-        view, leaf = self.view, self.e.leaves.get(self.hero.operands[0 if is_left else 1])
+        view, operand = self.view, self.hero.operands[0 if is_left else 1]
         return Factor(
             self.held,
             view.rows if is_left else view.columns,
             view.depth,
             view.left_runs_along_depth if is_left else view.right_runs_along_depth,
             view.left_run if is_left else view.right_run,
-            leaf if isinstance(leaf, Array) else None,
+            Viewed.of(operand, self.e.leaves),
             lambda depth, line: self.located(depth, line, is_left),
             lambda depth, line: self.operand(depth, line, is_left),
         )

@@ -31,6 +31,11 @@ class Attention:
     copies: tuple[Instruction, ...]
     """Broadcasts that members read, and others may read as well, such as of a mask that all layers share."""
 
+    @property
+    def factors(self) -> tuple[Instruction, Instruction, Instruction]:
+        """Queries, keys and values."""
+        return (*self.first.operands, self.second.operands[1])  # type: ignore[return-value]  # a dot has two
+
 
 def attention_of(second: Instruction) -> Attention | None:
     """The attention that ends in this dot; None where it is none, or where something else reads a part of it."""

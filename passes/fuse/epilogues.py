@@ -1,6 +1,7 @@
 """Elementwise work on the result of a dot or convolution joins the kernel that computes it.
 
-Bias, residual, activation, clip and requantisation are then applied to results while they are in registers.
+Bias, residual, activation, clip and requantisation are then applied to results while they are in registers. On a GPU
+a transpose that leaves rows in one piece joins too: results are stored where it would put them.
 """
 
 from heapq import heappop, heappush
@@ -8,16 +9,21 @@ from heapq import heappop, heappush
 from onnxla.hlo.module import Instruction
 from onnxla.passes.fuse.kernels import FusionPlan
 from onnxla.passes.fuse.traits import is_contraction, is_elementwise
+from onnxla.passes.fuse.views import views_after
 
 LONGEST_EPILOGUE = 32
 
 
-def fuse_epilogues(plan: FusionPlan) -> None:
-    """Give every contraction a kernel with the elementwise instructions of its shape that end in one output."""
+def fuse_epilogues(plan: FusionPlan, through_views: bool = False) -> None:
+    """Give every contraction a kernel with the elementwise instructions of its shape that end in one output, and, with
+    `through_views`, the transposes that follow."""
     for hero in plan.order:
         if is_contraction(hero):
             region = _single_output_prefix(plan, _region(plan, hero))
-            plan.new_kernel("kOutput", hero, region)
+            kernel = plan.new_kernel("kOutput", hero, region)
+            (output,) = plan.outputs(kernel)
+            for view in views_after(output, plan.computation) if through_views else ():
+                plan.assign(view, kernel)
 
 
 def _region(plan: FusionPlan, hero: Instruction) -> list[Instruction]:

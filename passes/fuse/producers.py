@@ -23,6 +23,7 @@ from onnxla.passes.fuse.traits import (
     keeps_rows,
     repeats,
 )
+from onnxla.passes.fuse.views import is_view
 
 LONGEST_COPY = 6
 """Cheap operations that may be computed anew by each reader."""
@@ -37,14 +38,15 @@ Path = tuple[int, ...]
 """How a kernel comes to an instruction: the data movements on the way from its outputs."""
 
 
-def fuse_producers(plan: FusionPlan) -> None:
-    """Give every remaining loop or reduction instruction a kernel, its own or those of its users."""
-    _ProducerFusion(plan).run()
+def fuse_producers(plan: FusionPlan, through_views: bool = False) -> None:
+    """Give every remaining loop or reduction instruction a kernel, its own or those of its users. With `through_views`
+    contractions read views where what they show lies."""
+    _ProducerFusion(plan, through_views).run()
 
 
 class _ProducerFusion:
-    def __init__(self, plan: FusionPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: FusionPlan, through_views: bool) -> None:
+        self.plan, self.through_views = plan, through_views
         self.copy_cost = _copy_costs(plan)
         self.paths: dict[Instruction, frozenset[Path]] = {}
 
@@ -110,7 +112,7 @@ class _ProducerFusion:
         """Whether `kernel` may compute `producer` where `user`, in the kernel, reads it."""
         op = producer.op
         if is_contraction(user):
-            return False
+            return self.through_views and is_view(producer)
         if _is_nothing(producer):
             return True
         if kernel.kind == "kOutput":
@@ -137,10 +139,11 @@ class _ProducerFusion:
             return self._accepts_in_reduction(kernel, producer)
         return True
 
-    @staticmethod
-    def _accepts_in_epilogue(kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
+    def _accepts_in_epilogue(self, kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
         """Elementwise work and broadcasts, and blocks of larger tensors such as a time step, read where they are."""
         block = isinstance(producer.op, DynamicSlice | Slice) and keeps_rows(producer)
+        if is_view(user) and self.through_views and is_view(producer):
+            return True
         if isinstance(user.op, Reshape):
             return block
         if not is_elementwise(user):

@@ -1,0 +1,80 @@
+"""How many launches a layer of BERT takes: seven, whatever the factors of its products are."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import onnxla
+from onnxla.runtime.device_executable import DeviceExecutable
+from onnxla.runtime.program import Array
+from tests.gpu.simulated_device import SimulatedDevice
+from tests.gpu.test_models import feeds_of, model_of, weight
+
+TOKENS, WIDTH, HEADS, INNER = 18, 32, 2, 48
+MOST = 8
+"""Launches of a layer."""
+
+
+def bert(layers: int) -> onnx.ModelProto:
+    """Layers as exporters write them: three products, attention, two norms, GELU spelled out."""
+    weights: dict[str, Array] = {
+        "split": np.array([1, TOKENS, HEADS, WIDTH // HEADS]),
+        "join": np.array([1, TOKENS, WIDTH]),
+        **{name: np.array(value, np.float32) for name, value in (("d", 4), ("r", 2**0.5), ("o", 1), ("h", 0.5))},
+    }
+
+    def dense(x: str, name: str, rows: int, columns: int) -> Iterator[onnx.NodeProto]:
+        weights.update({f"{name}w": weight(columns, rows).T.copy(), f"{name}b": weight(columns)})
+        yield helper.make_node("MatMul", [x, f"{name}w"], [f"{name}m"])
+        yield helper.make_node("Add", [f"{name}b", f"{name}m"], [name])
+
+    def norm(x: str, y: str, name: str) -> Iterator[onnx.NodeProto]:
+        weights.update({f"{name}g": weight(WIDTH), f"{name}b": weight(WIDTH)})
+        yield helper.make_node("Add", [x, y], [f"{name}s"])
+        yield helper.make_node("LayerNormalization", [f"{name}s", f"{name}g", f"{name}b"], [name])
+
+    def layer(x: str, k: int) -> Iterator[onnx.NodeProto]:
+        for part in "QKV":
+            yield from dense(x, f"{part}{k}", WIDTH, WIDTH)
+            yield helper.make_node("Reshape", [f"{part}{k}", "split"], [f"{part}r{k}"])
+            order = [0, 2, 3, 1] if part == "K" else [0, 2, 1, 3]
+            yield helper.make_node("Transpose", [f"{part}r{k}"], [f"{part}t{k}"], perm=order)
+        yield helper.make_node("MatMul", [f"Qt{k}", f"Kt{k}"], [f"s{k}"])
+        yield helper.make_node("Div", [f"s{k}", "d"], [f"t{k}"])
+        yield helper.make_node("Add", [f"t{k}", "mask"], [f"u{k}"])
+        yield helper.make_node("Softmax", [f"u{k}"], [f"p{k}"])
+        yield helper.make_node("MatMul", [f"p{k}", f"Vt{k}"], [f"a{k}"])
+        yield helper.make_node("Transpose", [f"a{k}"], [f"at{k}"], perm=[0, 2, 1, 3])
+        yield helper.make_node("Reshape", [f"at{k}", "join"], [f"ar{k}"])
+        yield from dense(f"ar{k}", f"c{k}", WIDTH, WIDTH)
+        yield from norm(f"c{k}", x, f"n{k}")
+        yield from dense(f"n{k}", f"f{k}", WIDTH, INNER)
+        yield helper.make_node("Div", [f"f{k}", "r"], [f"e{k}"])
+        yield helper.make_node("Erf", [f"e{k}"], [f"g{k}"])
+        yield helper.make_node("Add", [f"g{k}", "o"], [f"i{k}"])
+        yield helper.make_node("Mul", [f"f{k}", f"i{k}"], [f"j{k}"])
+        yield helper.make_node("Mul", [f"j{k}", "h"], [f"l{k}"])
+        yield from dense(f"l{k}", f"q{k}", INNER, WIDTH)
+        yield from norm(f"q{k}", f"n{k}", f"x{k + 1}")
+
+    nodes = [node for k in range(layers) for node in layer(f"x{k}", k)]
+    inputs = {"x0": (1, TOKENS, WIDTH), "mask": (1, 1, 1, TOKENS)}
+    return model_of(nodes, inputs, weights, f"x{layers}")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_layer_of_bert(precision: str) -> None:
+    launches = {}
+    for layers in (1, 2):
+        model = bert(layers)
+        compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None, "precision": precision})
+        launches[layers] = sum(1 for step in compiled.programs[0].steps if step.kernel)
+    assert launches[2] - launches[1] == 7 <= MOST
+    feeds = feeds_of(bert(1))
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    (result,) = DeviceExecutable(compiled.programs[0], SimulatedDevice()).run(list(feeds.values()), 1)
+    np.testing.assert_allclose(result, expected, atol=2e-5 if precision == "fp32" else 0.1)
