@@ -20,16 +20,17 @@ class FuseInstructions(ComputationPass):
 
     name = "fuse-instructions"
 
-    def __init__(self, through_views: bool = False) -> None:
-        """`through_views`: contractions read and write through slices and transposes that leave rows in one piece."""
+    def __init__(self, on_gpu: bool = False) -> None:
+        """`on_gpu`: contractions read and write through slices and transposes that leave rows in one piece, and rows
+        add up the parts of products (`split_depth.py`)."""
         super().__init__()
-        self.through_views = through_views
+        self.on_gpu = on_gpu
 
     def run_on(self, computation: Computation) -> bool:
         plan = FusionPlan(computation)
-        fuse_epilogues(plan, self.through_views)
+        fuse_epilogues(plan, self.on_gpu)
         fuse_rows(plan)
-        fuse_producers(plan, self.through_views)
+        fuse_producers(plan, self.on_gpu)
         merge_outputs(plan)
         kernels = set(plan.owner.values())
         self.count("kernels", len(kernels) + len(plan.single()))

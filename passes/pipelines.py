@@ -22,7 +22,9 @@ from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
 from onnxla.passes.simplify_loops import SimplifyLoops
+from onnxla.passes.split_depth import SplitDepth, multiprocessors_of
 from onnxla.passes.split_reductions import SplitReductions
+from onnxla.passes.weights_along_depth import WeightsAlongDepth
 from onnxla.passes.widen_half import WidenHalf
 
 CONSTRAINTS = (
@@ -59,11 +61,13 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     splitting: list[Pass] = [SplitReductions()] if target_kind == "cpu" else []
     factors = {"fp16": F16, "bf16": BF16}.get(options.precision)
     lowering: list[Pass] = [] if factors is None else [LowerContractions(factors)]
-    # for GPUs only: their products read parts of a wider one where they lie
-    merging: list[Pass] = [MergeProducts()] if target_kind == "gpu" else []
+    # for GPUs only: their matrix units take bytes in along depth; their products read parts of a wider one in place
+    merging: list[Pass] = [WeightsAlongDepth(), MergeProducts()] if target_kind == "gpu" else []
     # for GPUs only: half precision is multiplied by matrix units, which sm_7x has not as needed; tf32 has them too
     kinds = {"of_half": "sm_7" not in options.target_gpu, "of_f32": options.precision != "tf32"}
     attention: list[Pass] = [FuseAttention(**kinds)] if target_kind == "gpu" else []
+    # for GPUs only: CPUs share out rows and columns, and have few cores
+    depth: list[Pass] = [SplitDepth(multiprocessors_of(options.target_gpu))] if target_kind == "gpu" else []
     passes: list[Pass] = [
         InlineCalls(),  # first: functions of the model are no borders for anything
         ExpandOperations(),  # so that all that follows, and codegen, has fewer operations to know
@@ -85,7 +89,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         *splitting,
         *merging,  # when weights and biases are constants, and transposes are where they will stay
         *attention,  # before the rest of fusion, which would put softmax into a kernel of its own
-        FuseInstructions(through_views=target_kind == "gpu"),  # last: every pass before it sees plain instructions
+        *depth,  # after attention, which is found in products as they were
+        FuseInstructions(on_gpu=target_kind == "gpu"),  # last: every pass before it sees plain instructions
     ]
     check_order(passes)
     return Pipeline(passes, options, f"{target_kind} pipeline")

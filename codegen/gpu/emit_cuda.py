@@ -12,10 +12,10 @@ from onnxla.codegen.kernels.ir import INDEX, Block, Buffer, For, If, Kernel, Val
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
 from onnxla.hlo.numerics import integer_limits
-from onnxla.hlo.types import F16, F32, F64, PRED, U32, ElementType, Kind
+from onnxla.hlo.types import F16, F32, F64, PRED, S32, U32, ElementType, Kind
 
 _COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
-_VECTORS = {(F32, 4): "float4", (U32, 4): "uint4"}
+_VECTORS = {(F32, 4): "float4", (U32, 4): "uint4", (S32, 4): "int4"}
 """The vectors that CUDA code has: what tensor cores hold."""
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|", "xor": "^"}
 
@@ -298,15 +298,18 @@ class _Printer:
     def mma(self, op: Value) -> str:
         a, first, second, total = op.operands
         kind = op.attributes[0]
-        shape = "m16n8k8" if kind == "tf32" else "m16n8k16"
+        whole = op.element is S32
+        shape = "m16n8k32" if whole else "m16n8k8" if kind == "tf32" else "m16n8k16"
+        types = f"s32.{kind}.s32" if whole else f"f32.{kind}.{kind}.f32"
         text = (
-            f"mma.sync.aligned.{shape}.row.col.f32.{kind}.{kind}.f32 "
+            f"mma.sync.aligned.{shape}.row.col.{types} "
             "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
         )
         inputs = [f'"r"({self.ref(a)}.{lane})' for lane in "xyzw"]
         inputs += [f'"r"({self.ref(word)})' for word in (first, second)]
-        inputs += [f'"f"({self.ref(total)}.{lane})' for lane in "xyzw"]
-        return self.vector_assembly(text, op, ", ".join(inputs), "f", "")
+        constraint = "r" if whole else "f"
+        inputs += [f'"{constraint}"({self.ref(total)}.{lane})' for lane in "xyzw"]
+        return self.vector_assembly(text, op, ", ".join(inputs), constraint, "")
 
     def vector_assembly(self, text: str, op: Value, inputs: str, constraint: str, clobber: str) -> str:
         """The four lanes of the result of one PTX instruction, through a statement before the expression."""

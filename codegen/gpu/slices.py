@@ -59,7 +59,7 @@ class Slices:
         self.factor, self.is_left, held = factor, is_left, factor.held
         self.chunk = CHUNK_BYTES // held.bytes
         # only 16-bit elements are transposed on their way to registers
-        self.along_depth = factor.runs_along_depth or held is F32
+        self.along_depth = factor.runs_along_depth or held.bytes != 2
         self.rows, self.row = (width, step) if self.along_depth else (step, width)
         element = storage.storage_element(held)
         name = "left" if is_left else "right"

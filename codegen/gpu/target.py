@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from onnxla.errors import DeviceError
-from onnxla.hlo.types import BF16, F16, F32, ElementType
+from onnxla.hlo.types import BF16, F16, F32, S8, U8, ElementType
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,14 @@ class GpuTarget:
         return GpuTarget(first, tuple(others), tf32=tf32)
 
     def multiplies(self, element: ElementType) -> bool:
-        """Whether every architecture has tensor cores, which may be used, for products of these with f32 sums."""
-        return (element in (F16, BF16) or (element is F32 and self.tf32)) and _capability(self.architecture)[0] >= 80
+        """Whether every architecture has tensor cores, which may be used, for products of these: with f32 sums, and of
+        8-bit integers with s32 sums."""
+        return (element in (F16, BF16, S8, U8) or (element is F32 and self.tf32)) and self.capability >= 80
+
+    @property
+    def capability(self) -> int:
+        """Of the lowest architecture."""
+        return _capability(self.architecture)[0]
 
     @property
     def architectures(self) -> tuple[str, ...]:

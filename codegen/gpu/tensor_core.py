@@ -1,4 +1,5 @@
-"""Contractions on tensor cores: `mma` over slices in shared memory, f32 sums, half precision or TF32 operands.
+"""Contractions on tensor cores: `mma` over slices in shared memory; half precision or TF32 with f32 sums, 8-bit
+integers with s32 sums, which are exact.
 
 A block has two slices of each operand: while warps multiply one, the other is on its way. Sums leave through shared
 memory too, so that neighbouring threads store neighbouring results.
@@ -17,7 +18,7 @@ from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import BF16, F16, F32, ElementType
+from onnxla.hlo.types import BF16, F16, F32, S8, S32, U8, ElementType
 
 WARP = 32
 STAGES = 2
@@ -30,7 +31,7 @@ FEWEST = 16
 """Depth, and rows or columns, below which tiles would be mostly empty."""
 ENOUGH_BLOCKS = 64
 """Blocks of the largest tile that occupy a GPU."""
-KINDS = {F16: "f16", BF16: "bf16", F32: "tf32"}
+KINDS = {F16: "f16", BF16: "bf16", F32: "tf32", U8: "u8", S8: "s8"}
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,13 @@ def lower_on_tensor_cores(
     cluster: Cluster, hero: Instruction, view: View, element: ElementType, target: GpuTarget
 ) -> Lowering | None:
     """None where the target has no fitting tensor cores, and for products too small to fill a tile."""
-    kinds = {o.tensor_type.element for o in hero.operands}
-    held = kinds.pop()
-    if kinds or element not in (held, F32) or not target.multiplies(held):
+    left, right = (o.tensor_type.element for o in hero.operands)
+    whole = element is S32 and {left, right} <= {U8, S8}
+    if not (whole or left is right and element in (left, F32)) or not target.multiplies(left):
         return None
     if view.depth < FEWEST or max(view.rows, view.columns) < FEWEST:
         return None
-    return _TensorCore(cluster, hero, view, element, _tile(view), held).lower()
+    return _TensorCore(cluster, hero, view, element, _tile(view)).lower()
 
 
 def _tile(view: View) -> WarpTile:
@@ -71,12 +72,13 @@ def _tile(view: View) -> WarpTile:
 class _TensorCore(Product):
     tile: WarpTile
 
-    def __init__(
-        self, cluster: Cluster, hero: Instruction, view: View, element: ElementType, tile: WarpTile, held: ElementType
-    ) -> None:
+    def __init__(self, cluster: Cluster, hero: Instruction, view: View, element: ElementType, tile: WarpTile) -> None:
         super().__init__(cluster, hero, view, element, tile, tile.threads)
-        self.held = held
-        self.step = ROW_BYTES // held.bytes
+        self.held = tuple(o.tensor_type.element for o in hero.operands)
+        kinds = [KINDS[held] for held in self.held]
+        self.kind = ".".join(kinds) if element is S32 else kinds[0]
+        self.sums = S32 if element is S32 else F32
+        self.step = ROW_BYTES // self.held[0].bytes
         self.left, self.right = (
             Slices(self.e, self.thread, self.threads, self.factor(is_left), width, self.step, is_left, STAGES)
             for width, is_left in ((tile.rows, True), (tile.columns, False))
@@ -87,7 +89,7 @@ class _TensorCore(Product):
 
     def lower(self) -> Lowering:
         e, b = self.e, self.b
-        zero = b.const(0.0, F32, 4)
+        zero = b.const(0, self.sums, 4)
         count = self.height // 16 * (self.width // 8)
         self.bring(ix.ZERO, ix.ZERO)
         with e.loop("step", -(-self.view.depth // self.step), carry=[zero] * count) as (step, loop):
@@ -100,15 +102,21 @@ class _TensorCore(Product):
 
     def factor(self, is_left: bool) -> Factor:
         view, operand = self.view, self.hero.operands[0 if is_left else 1]
+        held = self.held[0 if is_left else 1]
+
+        def value(depth: Expr, line: Expr) -> Value:
+            found = self.operand(depth, line, is_left)
+            return self.b.convert(found, held) if held.is_integer else found
+
         return Factor(
-            self.held,
+            held,
             view.rows if is_left else view.columns,
             view.depth,
             view.left_runs_along_depth if is_left else view.right_runs_along_depth,
             view.left_run if is_left else view.right_run,
             Viewed.of(operand, self.e.leaves),
             lambda depth, line: self.located(depth, line, is_left),
-            lambda depth, line: self.operand(depth, line, is_left),
+            value,
         )
 
     def bring(self, stage: Expr, step: Expr) -> None:
@@ -129,7 +137,7 @@ class _TensorCore(Product):
                 for i, left in enumerate(lefts):
                     for k in range(2):
                         at = i * across + j + k
-                        sums[at] = b.mma(left, (words[2 * k], words[2 * k + 1]), sums[at], KINDS[self.held])
+                        sums[at] = b.mma(left, (words[2 * k], words[2 * k + 1]), sums[at], self.kind)
         return sums
 
     def leave(self, sums: Sequence[Value]) -> None:
@@ -138,7 +146,7 @@ class _TensorCore(Product):
         across, heights = self.width // 8, self.height // 16
         at_once = max(1, min(heights, STRIP_BYTES // (tile.down * 16 * tile.columns * F32.bytes)))
         rows = tile.down * at_once * 16
-        strip = b.shared("strip", F32, rows * tile.columns)
+        strip = b.shared("strip", self.sums, rows * tile.columns)
 
         def place(row: Expr, column: Expr) -> Value:
             # the even columns of eight rows, which a warp stores together, are 32 banks

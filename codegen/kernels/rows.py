@@ -11,7 +11,7 @@ from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.value import Emitted, Index, ValueEmitter
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import require_tensor
-from onnxla.hlo.ops.reduction import Reduce
+from onnxla.hlo.ops.reduction import Reduce, adds_parts
 from onnxla.hlo.types import Shape, TensorType, TupleType
 
 
@@ -33,7 +33,8 @@ class Rows:
     @staticmethod
     def of(cluster: Cluster) -> "Rows | None":
         """None where the cluster is no row cluster."""
-        reductions = [i for i in cluster.instructions if isinstance(i.op, Reduce)]
+        # parts of a product are added up where they are read
+        reductions = [i for i in cluster.instructions if isinstance(i.op, Reduce) and not adds_parts(i)]
         if not reductions:
             return None
         full = reductions[0].operands[0].shape

@@ -14,15 +14,15 @@ from onnxla.passes.fuse.views import views_after
 LONGEST_EPILOGUE = 32
 
 
-def fuse_epilogues(plan: FusionPlan, through_views: bool = False) -> None:
+def fuse_epilogues(plan: FusionPlan, on_gpu: bool = False) -> None:
     """Give every contraction a kernel with the elementwise instructions of its shape that end in one output, and, with
-    `through_views`, the transposes that follow."""
+    `on_gpu`, the transposes that follow."""
     for hero in plan.order:
         if is_contraction(hero):
             region = _single_output_prefix(plan, _region(plan, hero))
             kernel = plan.new_kernel("kOutput", hero, region)
             (output,) = plan.outputs(kernel)
-            for view in views_after(output, plan.computation) if through_views else ():
+            for view in views_after(output, plan.computation) if on_gpu else ():
                 plan.assign(view, kernel)
 
 

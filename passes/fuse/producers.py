@@ -9,7 +9,7 @@ import math
 
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.indexing import DynamicSlice, DynamicUpdateSlice
-from onnxla.hlo.ops.reduction import Reduce, ReduceWindow
+from onnxla.hlo.ops.reduction import Reduce, ReduceWindow, adds_parts
 from onnxla.hlo.ops.shape import Broadcast, Concatenate, Pad, Reshape, Reverse, Slice, Transpose
 from onnxla.hlo.ops.structural import Constant, Iota, Parameter
 from onnxla.hlo.types import TensorType
@@ -38,15 +38,15 @@ Path = tuple[int, ...]
 """How a kernel comes to an instruction: the data movements on the way from its outputs."""
 
 
-def fuse_producers(plan: FusionPlan, through_views: bool = False) -> None:
-    """Give every remaining loop or reduction instruction a kernel, its own or those of its users. With `through_views`
-    contractions read views where what they show lies."""
-    _ProducerFusion(plan, through_views).run()
+def fuse_producers(plan: FusionPlan, on_gpu: bool = False) -> None:
+    """Give every remaining loop or reduction instruction a kernel, its own or those of its users. With `on_gpu`
+    contractions read views where what they show lies, and rows add up parts of products."""
+    _ProducerFusion(plan, on_gpu).run()
 
 
 class _ProducerFusion:
-    def __init__(self, plan: FusionPlan, through_views: bool) -> None:
-        self.plan, self.through_views = plan, through_views
+    def __init__(self, plan: FusionPlan, on_gpu: bool) -> None:
+        self.plan, self.on_gpu = plan, on_gpu
         self.copy_cost = _copy_costs(plan)
         self.paths: dict[Instruction, frozenset[Path]] = {}
 
@@ -95,7 +95,7 @@ class _ProducerFusion:
         plan.copy_into(producer, homes)
         self.paths[producer] = frozenset(paths)
         for kernel in homes:
-            if isinstance(producer.op, Reduce):
+            if isinstance(producer.op, Reduce) and not kernel.is_row_kernel:
                 # the reduction decides the schedule of what follows from it
                 kernel.kind, kernel.hero = "kInput", producer
         return True
@@ -112,7 +112,7 @@ class _ProducerFusion:
         """Whether `kernel` may compute `producer` where `user`, in the kernel, reads it."""
         op = producer.op
         if is_contraction(user):
-            return self.through_views and is_view(producer)
+            return self.on_gpu and is_view(producer)
         if _is_nothing(producer):
             return True
         if kernel.kind == "kOutput":
@@ -142,7 +142,7 @@ class _ProducerFusion:
     def _accepts_in_epilogue(self, kernel: Kernel, user: Instruction, producer: Instruction) -> bool:
         """Elementwise work and broadcasts, and blocks of larger tensors such as a time step, read where they are."""
         block = isinstance(producer.op, DynamicSlice | Slice) and keeps_rows(producer)
-        if is_view(user) and self.through_views and is_view(producer):
+        if is_view(user) and self.on_gpu and is_view(producer):
             return True
         if isinstance(user.op, Reshape):
             return block
@@ -155,6 +155,8 @@ class _ProducerFusion:
         """A reduction joins the elementwise work on its result, next to others of one shape over equal dimensions."""
         if not is_elementwise(user) or user.shape != producer.shape or self.paths[user] != {()}:
             return False
+        if kernel.is_row_kernel:
+            return self.on_gpu and adds_parts(producer)
         if kernel.kind == "kLoop":
             return True
         other, op = kernel.hero.op, producer.op

@@ -23,7 +23,8 @@ WAVE = 1 << 15
 
 _MEMORY = re.compile(r"(ld|st)\.(global|shared|local)(?:\.v([24]))?\.([subf](?:8|16|32|64))")
 _MMA = re.compile(
-    r"mma\.sync\.aligned\.(?:m16n8k16\.row\.col\.f32\.(f16|bf16)\.\1\.f32|m16n8k8\.row\.col\.f32\.(tf32)\.\2\.f32)"
+    r"mma\.sync\.aligned\.(?:m16n8k16\.row\.col\.f32\.(f16|bf16)\.\1\.f32|m16n8k8\.row\.col\.f32\.(tf32)\.\2\.f32"
+    r"|m16n8k32\.row\.col\.s32\.([us]8\.[us]8)\.s32)"
 )
 _COPY = re.compile(r"cp\.async\.(?:ca|cg)\.shared\.global")
 Read = Callable[["_Wave", Array], Array]
@@ -248,7 +249,7 @@ def _compile(kernel: PtxKernel, parameters: dict[str, int], instruction: PtxInst
     if match := re.fullmatch(r"ldmatrix\.sync\.aligned\.m8n8\.x4(\.trans)?\.shared\.b16", opcode):
         return _load_matrix(kernel, operands, text, match[1] is not None)
     if match := _MMA.fullmatch(opcode):
-        return _mma(kernel, operands, text, match[1] or match[2])
+        return _mma(kernel, operands, text, match[1] or match[2] or match[3])
     if opcode == "shfl.sync.bfly.b32":
         return _butterfly(kernel, operands, text)
     op = operation(opcode)
@@ -406,7 +407,7 @@ def _mma(kernel: PtxKernel, operands: Sequence[str], text: str, kind: str) -> Ru
     groups = [[n.strip() for n in o.strip("{}").split(",")] for o in operands]
     writes = [_writer(kernel, n) for n in groups[0]]
     words = [[_reader(kernel, n, np.dtype("u4")) for n in group] for group in groups[1:3]]
-    totals = [_reader(kernel, n, np.dtype("f4")) for n in groups[3]]
+    totals = [_reader(kernel, n, np.dtype("i4" if kind[-1] == "8" else "f4")) for n in groups[3]]
 
     def run(wave: _Wave, who: Array) -> None:
         whole = wave.warps(who, text)

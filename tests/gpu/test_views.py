@@ -15,10 +15,10 @@ from tests.gpu.running import check
 from tests.gpu.test_tensor_cores import code_of
 
 
-def fused(b: Builder, result: Instruction, through_views: bool = True) -> list[Instruction]:
+def fused(b: Builder, result: Instruction, on_gpu: bool = True) -> list[Instruction]:
     """The kernels that compute a result."""
     module = Module("m", b.build(b.tuple(result)))
-    FuseInstructions(through_views).run(module)
+    FuseInstructions(on_gpu).run(module)
     return [i for i in module.entry.instructions() if i.op.opcode not in ("parameter", "tuple", "reshape")]
 
 
@@ -32,7 +32,7 @@ def heads(element: ElementType, start: int = 16) -> tuple[Builder, Instruction]:
 
 
 @pytest.mark.parametrize(("element", "start", "bytes"), [(F16, 16, 16), (F16, 4, 8), (F16, 3, None), (F32, 16, None)])
-def test_a_product_reads_and_stores_through_views(element: ElementType, start: int, bytes: int | None) -> None:
+def test_a_product_reads_and_stores_on_gpu(element: ElementType, start: int, bytes: int | None) -> None:
     (kernel,) = fused(*heads(element, start))
     code = code_of(kernel)
     assert set(re.findall(r"\[%0\], \[%1\], (\d+)", code)) == ({str(bytes)} if bytes else set())
@@ -40,7 +40,7 @@ def test_a_product_reads_and_stores_through_views(element: ElementType, start: i
 
 
 def test_elsewhere_views_are_kernels() -> None:
-    assert len(fused(*heads(F16), through_views=False)) > 1
+    assert len(fused(*heads(F16), on_gpu=False)) > 1
 
 
 def test_views_that_take_rows_apart_are_kernels() -> None:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from onnxla.hlo.attributes import COMPUTATION, INTS, spelled_by
-from onnxla.hlo.module import Computation
+from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.numerics import integer_limits, narrow, widen
 from onnxla.hlo.op import Op, attribute, fail, require
 from onnxla.hlo.ops.control_flow import apply_to_elements, require_arguments
@@ -253,3 +253,17 @@ def require_window(window: Window, operand: TensorType) -> None:
     """Raise HloError unless `window` has an entry in range for every dimension of `operand`."""
     require(len(window.dimensions) == operand.rank, f"window={window} does not fit {operand}")
     window.check()
+
+
+MOST_PARTS = 16
+"""Of a product's depth (`passes/split_depth.py`)."""
+
+
+def adds_parts(instruction: Instruction) -> bool:
+    """Whether it adds up a few tensors that lie side by side, each in whole rows: it costs what reading them does."""
+    op = instruction.op
+    if not isinstance(op, Reduce) or len(instruction.operands) != 2 or len(op.dimensions) != 1:
+        return False
+    (dimension,), shape = op.dimensions, instruction.operands[0].shape
+    inner = math.prod(shape[dimension + 1 :])
+    return 1 < shape[dimension] <= MOST_PARTS and inner > 1 and simple_combiner(op.to_apply) == "add"
