@@ -92,9 +92,10 @@ class KernelBuilder:
         return self._pure("round_to_tf32", x.type, (x,))
 
     def mma(self, a: Value, b: tuple[Value, Value], total: Value, kind: str) -> Value:
-        """`total` plus a product of matrices spread over a warp, which must all be here. 16 by 16 times 16 by 8 of `f16`
-        or `bf16` and 16 by 8 times 8 by 8 of `tf32` have sums F32x4; 16 by 32 times 32 by 8 of 8-bit integers, such as
-        `u8.s8`, sums S32x4 that wrap. The PTX ISA draws who holds what."""
+        """`total` plus a product of matrices spread over a warp, which must all be here.
+
+        16 by 16 times 16 by 8 of `f16` or `bf16` and 16 by 8 times 8 by 8 of `tf32` have sums F32x4; 16 by 32 times 32
+        by 8 of 8-bit integers, such as `u8.s8`, sums S32x4 that wrap. The PTX ISA draws who holds what."""
         return self._pure("mma", total.type, (a, *b, total), (kind,))
 
     def finish(self) -> Kernel:
