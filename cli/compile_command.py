@@ -21,6 +21,18 @@ Source = Annotated[
     ),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; by default model.onnxla.")]
+Tune = Annotated[
+    float | None,
+    typer.Option(
+        "--tune",
+        min=0,
+        metavar="SECONDS",
+        help="Measure ways to compute the kernels on this machine, for about so long: `--tune` (30) or `--tune=60`. "
+        "The cache folder keeps what was measured.",
+    ),
+]
+TUNE_SECONDS = 30
+"""How long `--tune` measures, where it does not say."""
 
 
 def compile_model(
@@ -35,6 +47,8 @@ def compile_model(
     signature: arguments.Signature = None,
     begin: arguments.From = None,
     end: arguments.To = None,
+    tune: Tune = None,
+    threads: arguments.Threads = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Compile a model to native code in one file."""
@@ -43,7 +57,17 @@ def compile_model(
     path = output if output is not None else Path(f"{model.resolve().stem}.onnxla")
     require_distinct(model, path)
     wanted = request(
-        model, shape, dim, constant, option, dump_to, target=target, signature=signature, inputs=begin, outputs=end
+        model,
+        shape,
+        dim,
+        constant,
+        option if tune is None else [*(option or ()), f"tune_seconds={tune}"],
+        dump_to,
+        threads=threads,
+        target=target,
+        signature=signature,
+        inputs=begin,
+        outputs=end,
     )
     compiled = wanted.compile()
     require_programs(compiled, wanted)
@@ -91,4 +115,5 @@ def report_lines(report: CompileReport) -> list[str]:
         f"memory   arena {size(report.arena_bytes)} (all intermediates: {size(report.intermediate_bytes)}), "
         f"weights {size(report.weights_bytes)}, code {size(report.code_bytes)}",
         f"time     {duration(report.total_seconds)}: {stages}" + (" (from the cache)" if report.from_cache else ""),
+        *([f"tuning   {report.tuning}"] if report.measured else []),
     ]

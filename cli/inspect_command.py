@@ -31,6 +31,7 @@ class Part(StrEnum):
     MEMORY = "memory"
     CUDA = "cuda"
     RESOURCES = "resources"
+    DECISIONS = "decisions"
 
 
 Show = Annotated[Part, typer.Option("--show", help="The part to print.")]
@@ -91,6 +92,8 @@ def inspect(
         _print_summary(compiled)
     elif show is Part.KERNELS:
         _print_kernels(compiled)
+    elif show is Part.DECISIONS:
+        _print_decisions(compiled)
     elif show is Part.RESOURCES:
         print(safe(_resources(compiled)), end="")
     else:
@@ -161,7 +164,8 @@ def _print_summary(compiled: CompiledModel) -> None:
             f"weights {size(memory.weights)}"
         )
     say(
-        "more with --html FILE, --show hlo, optimized_hlo, kernels, plan, memory, resources, or --after PASS",
+        "more with --html FILE, --show hlo, optimized_hlo, kernels, plan, memory, resources, decisions, or "
+        "--after PASS",
         style="dim",
     )
 
@@ -172,6 +176,22 @@ def _resources(compiled: CompiledModel) -> str:
     from onnxla.page.kernel_code import resource_report
 
     return resource_report(inside_of(compiled.programs[0], compiled.about).code)
+
+
+def _print_decisions(compiled: CompiledModel) -> None:
+    """Where there were several ways to compute a kernel: each with its predicted and measured time."""
+    from onnxla.codegen.choices import read_decisions
+
+    decisions = read_decisions(compiled.hlo("decisions")).values()
+    rows = []
+    for number, decision in enumerate(decisions):
+        for k, candidate in enumerate(decision.candidates):
+            measured = "" if candidate.measured is None else f"{candidate.measured * 1e6:.1f}"
+            mark = "taken" if candidate.name == decision.chosen else ""
+            about = "" if k else decision.what
+            rows.append((number, candidate.name, f"{candidate.predicted * 1e6:.1f}", measured, mark, about))
+    table((">choice", "way", ">predicted us", ">measured us", "", "kernel"), rows)
+    say("predicted for a stated machine: these times compare ways, and say nothing of this one", style="dim")
 
 
 def _about_line(value: object) -> str:

@@ -23,7 +23,7 @@ import typer
 from onnxla.cli.aot_command import write_ahead
 from onnxla.cli.bench_command import bench
 from onnxla.cli.cache_command import cache
-from onnxla.cli.compile_command import compile_model
+from onnxla.cli.compile_command import TUNE_SECONDS, compile_model
 from onnxla.cli.conformance_command import conformance
 from onnxla.cli.debug_command import debug
 from onnxla.cli.doctor_command import doctor
@@ -109,7 +109,7 @@ def options(
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command in this process; returns its exit code."""
     try:
-        app(args=list(arguments), prog_name="onnxla")
+        app(args=[f"--tune={TUNE_SECONDS}" if text == "--tune" else text for text in arguments], prog_name="onnxla")
     except SystemExit as ending:
         if ending.code == EXIT_CODES[KeyboardInterrupt]:  # typer has made this of it
             _print_error(KeyboardInterrupt(), as_json="--json" in arguments)

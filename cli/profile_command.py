@@ -34,6 +34,9 @@ Html = Annotated[
 ]
 Measure = Annotated[bool, typer.Option("--measure", help="Measure the machine's limits again.")]
 
+PREDICTED_WITHIN = 1.5
+"""The factor that the cost model promises."""
+
 
 def profile(
     model: arguments.Model,
@@ -83,7 +86,7 @@ def profile(
 
         write_page(html, compiled, model.name, found, limits)
     if as_json:
-        print_json(_document(found, limits))
+        print_json(_document(found, limits, compiled.memory().weights))
         return
     if feeds.random:
         say(f"random inputs (seed {seed}): {', '.join(feeds.random)}", style="dim")
@@ -113,13 +116,14 @@ def _write_trace(path: Path, found: Profile, name: str) -> None:
         raise InputError(f"{path} cannot be written: {error}") from error
 
 
-def _document(found: Profile, limits: "Limits | None") -> dict[str, Any]:
+def _document(found: Profile, limits: "Limits | None", weights: int) -> dict[str, Any]:
     rows = [
         {
             **plain(row.step),
             "seconds": row.seconds,
             "rounds": row.rounds,
             "floor_seconds": _floor(row, limits),
+            "predicted_seconds": _predicted(row, limits, weights),
             "bound": None if limits is None else limits.bound(row.step),
         }
         for row in found.rows
@@ -135,9 +139,26 @@ def _floor(row: ProfileRow, limits: "Limits | None") -> float | None:
     return limits.seconds(row.step) * row.rounds
 
 
+def _predicted(row: ProfileRow, limits: "Limits | None", weights: int) -> float | None:
+    """What the cost model says of all rounds of a step; None where there is no floor either."""
+    if limits is None or not (row.step.kernel or row.step.op == "copy"):
+        return None
+    return limits.predicted(row.step, weights) * row.rounds
+
+
+def judged(rows: Sequence[ProfileRow], seconds: float, limits: "Limits", weights: int) -> tuple[int, int, float]:
+    """How well the cost model does: of the kernels that take more than a hundredth of a run, how many there are, for
+    how many it is within PREDICTED_WITHIN, and their part of the time of all of them."""
+    heavy = [(row.seconds, _predicted(row, limits, weights)) for row in rows if row.seconds > 0.01 * seconds]
+    found = [(time, predicted) for time, predicted in heavy if predicted is not None]
+    near = [time for time, predicted in found if 1 / PREDICTED_WITHIN <= predicted / time <= PREDICTED_WITHIN]
+    return len(found), len(near), sum(near) / (sum(time for time, _ in found) or 1.0)
+
+
 def _print(found: Profile, limits: "Limits | None", compiled: CompiledModel, top: int | None) -> None:
     groups = list(found.grouped())
-    rows = [_line(r, found, limits) for outer, inner in groups[:top] for r in (outer, *inner)]
+    weights = compiled.memory().weights
+    rows = [_line(r, found, limits, weights) for outer, inner in groups[:top] for r in (outer, *inner)]
     columns = (
         ">us",
         ">%",
@@ -146,6 +167,7 @@ def _print(found: Profile, limits: "Limits | None", compiled: CompiledModel, top
         ">GFLOP/s",
         ">floor us",
         ">x floor",
+        ">predicted us",
         "bound",
         "step",
         "node of the model",
@@ -160,12 +182,18 @@ def _print(found: Profile, limits: "Limits | None", compiled: CompiledModel, top
     if limits is not None:
         floor = sum(_floor(row, limits) or 0.0 for row in found.rows)
         say(f"floor {duration(floor)}: the run takes {found.seconds / floor:.2f} times as long" if floor else "")
+        count, near, part = judged(found.rows, found.seconds, limits, weights)
+        say(
+            f"cost model: {near} of {count} kernels that take over 1 % of the run, {part:.0%} of their time, within "
+            f"{PREDICTED_WITHIN:g} times"
+        )
         memories = ", ".join(f"{m.name} {m.gigabytes_per_second:.0f} GB/s" for m in limits.memories)
         say(f"this machine, measured: {limits.gigaflops:.0f} GFLOP/s in fp32, {memories}", style="dim")
 
 
-def _line(row: ProfileRow, found: Profile, limits: "Limits | None") -> Sequence[object]:
+def _line(row: ProfileRow, found: Profile, limits: "Limits | None", weights: int) -> Sequence[object]:
     step, floor = row.step, _floor(row, limits)
+    predicted = _predicted(row, limits, weights)
     more = f" and {len(step.also)} more" if step.also else ""
     return (
         f"{row.seconds * 1e6:.1f}",
@@ -175,6 +203,7 @@ def _line(row: ProfileRow, found: Profile, limits: "Limits | None") -> Sequence[
         f"{row.gigaflops:.1f}" if step.flops else "",
         "" if floor is None else f"{floor * 1e6:.1f}",
         f"{row.seconds / floor:.1f}" if floor and row.rounds else "",
+        "" if predicted is None else f"{predicted * 1e6:.1f}",
         "" if floor is None or limits is None else limits.bound(step),
         "  " * step.depth + step.name,
         step.source + more,

@@ -52,6 +52,7 @@ def compile(
     outputs: Sequence[str] | None = None,
     state: Mapping[str, npt.ArrayLike] | None = None,
     fallback: str | None = None,
+    tune: float | None = None,
 ) -> CompiledModel:
     """Compile an ONNX model (a path, bytes or a ModelProto), a TensorFlow model (a SavedModel's folder, or a frozen
     GraphDef), or HLO: XLA's text or StableHLO's, a file of it, or what `jax.export` gives (a function, or its bytes).
@@ -64,7 +65,8 @@ def compile(
     `signature` chooses one of a SavedModel; `inputs` and `outputs` name values of a GraphDef, by default its
     placeholders and what nobody reads. `state` gives variables other values than the checkpoint's, such as those that
     another compiled signature was trained to. `fallback="onnxruntime"` compiles what it can of an ONNX model and leaves
-    the rest to onnxruntime, which must be installed: see `MixedModel` for what is returned then.
+    the rest to onnxruntime, which must be installed: see `MixedModel` for what is returned then. `tune` measures
+    ways to compute the kernels on this machine, with `num_threads` threads, for about so many seconds.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
     for wrong arguments, ResourceLimitError beyond a documented limit (`compile_timeout` among them), DeviceError for a
@@ -75,6 +77,8 @@ def compile(
     shapes = shapes if shapes is not None else input_shapes
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
+    if tune is not None:
+        settings = replace(settings, tune_seconds=float(tune))
     cut = _Cut(signature, inputs, outputs, state)
     choices = list(_each_size(dims or {}))
     if fallback is not None:
@@ -94,7 +98,7 @@ def compile(
     reports: list[CompileReport] = []
     with watching(progress, settings.compile_timeout):
         source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
-        compiler = Compiler(source, target, settings)
+        compiler = Compiler(source, target, settings, num_threads)
         try:
             for k, sizes in enumerate(choices):
                 with watch.span("", k / len(choices), (k + 1) / len(choices)):

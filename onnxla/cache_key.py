@@ -40,8 +40,8 @@ def cache_key(imported: Imported, text: str, options: CompileOptions, target: st
             **{f"option {name}": repr(value) for name, value in options.code_options().items()},
             "target": target,
             "version": f"onnxla {__version__}, format {FORMAT_VERSION}",
-            "libraries": ", ".join(f"{name} {_version(name)}" for name in _CODE_MAKERS),
-            "compiler": _compiler_digest(),
+            "libraries": libraries(),
+            "compiler": compiler_digest(),
         }
     )
 
@@ -56,6 +56,11 @@ def _weights(imported: Imported) -> str:
     )
 
 
+def libraries() -> str:
+    """The libraries that have a hand in the code, and their versions."""
+    return ", ".join(f"{name} {_version(name)}" for name in _CODE_MAKERS)
+
+
 @cache
 def _version(library: str) -> str:
     try:
@@ -65,7 +70,7 @@ def _version(library: str) -> str:
 
 
 @cache
-def _compiler_digest() -> str:
+def compiler_digest() -> str:
     """A digest of the compiler's own source, so that a changed checkout does not meet its past."""
     digest = hashlib.sha256()
     for package in _COMPILER:

@@ -9,45 +9,58 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxla import watch
-from onnxla.cache_key import cache_key
+from onnxla.cache_key import cache_key, compiler_digest, libraries
+from onnxla.codegen.choices import Decision, print_decisions, read_decisions
 from onnxla.codegen.cpu.backend import compile_cpu
 from onnxla.codegen.cpu.compile_llvm import assembly
-from onnxla.codegen.cpu.target import Target, named_target
+from onnxla.codegen.cpu.target import Target, host_target, named_target
 from onnxla.codegen.gpu.backend import compile_gpu
 from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.kernels.ir import Kernel
-from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Steps, WhileLoop, memory_table, nested, slots_of
+from onnxla.codegen.kernels.work import effort_of
+from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Space, Steps, WhileLoop, memory_table, nested, slots_of
 from onnxla.codegen.traffic import bytes_moved
 from onnxla.config import GPU_PRECISIONS, CompileOptions
 from onnxla.errors import DeviceError, InputError
 from onnxla.files import write_file
 from onnxla.hlo.graphviz import module_to_dot
 from onnxla.hlo.module import Module, sources_of
+from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
-from onnxla.page.inside import CODE_STAGE, RESOURCES_STAGE, Inside, code_index, listed
+from onnxla.page.inside import CODE_STAGE, DECISIONS_STAGE, RESOURCES_STAGE, Inside, code_index, listed
 from onnxla.page.kernel_code import KernelCode, gpu_code, lasting_log, resource_report
 from onnxla.passes.pipeline import PassRecord
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.cache import CacheKey, CompileCache
 from onnxla.runtime.program import GPU_TRIPLE, Program, Step
 from onnxla.runtime.report import CompileReport, PassReport
+from onnxla.runtime.thread_pool import default_threads
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from onnxla.sources import Imported, Shapes, Source
 from onnxla.version import __version__
 
+if TYPE_CHECKING:
+    from onnxla.tuning.tuner import Tuned
+
 _STAGES = {"import": (0.0, 0.04), "cache": (0.04, 0.05), "passes": (0.05, 0.12), "codegen": (0.12, 1.0)}
 """Which part of the time each stage takes, about."""
+_TUNING_STAGES = {"import": (0.0, 0.01), "cache": (0.01, 0.01), "passes": (0.01, 0.03), "tuning": (0.03, 0.85)}
+_TUNING_STAGES["codegen"] = (0.85, 1.0)
 
 
 class Compiler:
     """Compiles one model for as many shapes as wanted."""
 
-    def __init__(self, source: Source, target: str, options: CompileOptions) -> None:
-        """Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder."""
+    def __init__(self, source: Source, target: str, options: CompileOptions, threads: int | None = None) -> None:
+        """`threads` are those that tuning measures with, by default all that a run would use.
+
+        Raises DeviceError for a target that is not known, ArtifactError for an unfit cache folder.
+        """
         if target not in ("cpu", "gpu"):
             raise DeviceError(f"no target {target!r}; there are 'cpu' and 'gpu'")
         if options.dump_to is not None:
@@ -64,6 +77,9 @@ class Compiler:
             else GpuTarget.named(options.target_gpu, tf32=options.precision == "tf32")
         )
         self.options = options
+        self.threads = threads or default_threads()
+        if options.tune_seconds and self.target != host_target():
+            raise InputError("tuning measures on this machine's CPU: leave out target='gpu' and target_cpu")
         self.cache = None if options.cache_dir is None else CompileCache(options.cache_dir, options.cache_bytes)
         self._made = 0
 
@@ -74,7 +90,7 @@ class Compiler:
         values: Mapping[str, Array] | None = None,
     ) -> tuple[Program, CompileReport]:
         """Compile for input shapes; `values` as for `Source.load`, with the same errors."""
-        clock = _Clock()
+        clock = _Clock(_TUNING_STAGES if self.options.tune_seconds else _STAGES)
         with clock.stage("import"):
             imported = self.source.load(shapes or {}, dims or {}, values or {})
         text = print_module(imported.module)
@@ -86,21 +102,29 @@ class Compiler:
         cached = program is not None
         if program is None:
             program = self._make(imported, text, clock)
-            if self.cache is not None:
+            if self.cache is not None and clock.is_final:
                 self.cache.put(key, program, self.source.name)
         return program, self._report(program, clock, cached)
 
     def cache_key(self, imported: Imported, text: str) -> CacheKey:
         """Everything that decides the program that is made of `imported`, whose text is `text`."""
-        return cache_key(imported, text, self.options, f"{self.target}{_compiler_of(self.target)}")
+        tuned = f", tuned for {self.threads} threads" if self.options.tune_seconds else ""
+        return cache_key(imported, text, self.options, f"{self.target}{_compiler_of(self.target)}{tuned}")
 
     def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
         module, options = imported.module, self._options_of_next()
         with clock.stage("passes"):
             clock.passes = optimize(module, self.target.kind, options).records
+        known: Mapping[str, Decision] = {}
+        if options.tune_seconds:
+            with clock.stage("tuning"):
+                tuned = self._tuned(module)
+            known, clock.is_final = tuned.decisions, tuned.is_complete
         with clock.stage("codegen"):
             made = (
-                self._made_for_cpu(module, options) if isinstance(self.target, Target) else self._made_for_gpu(module)
+                self._made_for_cpu(module, options, known)
+                if isinstance(self.target, Target)
+                else self._made_for_gpu(module)
             )
         texts = {
             "hlo": text,
@@ -120,7 +144,7 @@ class Compiler:
             thread_pool=made.thread_pool,
             weights=made.weights,
             arena_bytes=made.plan.arena_bytes,
-            steps=tuple(_steps(made.plan, made.symbols)),
+            steps=tuple(_steps(made.plan, made.symbols, self.target)),
             triple=made.triple,
             cpu=made.cpu,
             features=made.features,
@@ -152,9 +176,28 @@ class Compiler:
         for name, text in files.items():
             write_file(folder / name, text)
 
-    def _made_for_cpu(self, module: Module, options: CompileOptions) -> "_Made":
+    def _tuned(self, module: Module) -> "Tuned":
+        """Measure the ways there are to compute the kernels of a module, as long as the options say."""
+        from onnxla.tuning.bench import measure
+        from onnxla.tuning.memory import TuningMemory
+        from onnxla.tuning.tuner import Tuner
+
         assert isinstance(self.target, Target)
-        code, target, level = compile_cpu(module, self.target, options), self.target, options.opt_level
+        target, threads, level = self.target, self.threads, self.options.opt_level
+        weights = _bytes_of_constants(module)
+        cold = weights > target.l3_bytes
+        memory = None
+        if self.options.cache_dir is not None:
+            where = f"{target}, {threads} threads, level {level}, weights {'cold' if cold else 'warm'}"
+            memory = TuningMemory(Path(self.options.cache_dir), f"{where}, {compiler_digest()}, {libraries()}")
+        tuner = Tuner(
+            target, self.options.tune_seconds, lambda sites: measure(sites, target, threads, cold, level), memory
+        )
+        return tuner.tune(module, direct_only=self.options.precision == "highest")
+
+    def _made_for_cpu(self, module: Module, options: CompileOptions, known: "Mapping[str, Decision]") -> "_Made":
+        assert isinstance(self.target, Target)
+        code, target, level = compile_cpu(module, self.target, options, known), self.target, options.opt_level
 
         def dumps() -> dict[str, str]:
             """LLVM IR and assembly of each object."""
@@ -172,7 +215,10 @@ class Compiler:
             symbols=code.code.symbols,
             code=lambda: listed(code.code.functions, target, level),
             dumps=dumps,
-            texts={CODE_STAGE: code_index(code.code.functions)},
+            texts={
+                CODE_STAGE: code_index(code.code.functions),
+                DECISIONS_STAGE: print_decisions(code.decisions),
+            },
         )
 
     def _made_for_gpu(self, module: Module) -> "_Made":
@@ -204,6 +250,7 @@ class Compiler:
         return replace(self.options, dump_to=os.path.join(self.options.dump_to, f"specialisation-{self._made}"))
 
     def _report(self, program: Program, clock: "_Clock", cached: bool) -> CompileReport:
+        decisions = read_decisions(program.texts.get(DECISIONS_STAGE, "")).values()
         return CompileReport(
             nodes=self.source.nodes,
             instructions=program.instruction_count,
@@ -217,6 +264,10 @@ class Compiler:
             from_cache=cached,
             memory_bytes=clock.memory_bytes,
             peak_memory_bytes=watch.peak_memory(),
+            choices=len(decisions),
+            measured=sum(d.is_measured for d in decisions),
+            changed=sum(d.chosen != d.candidates[0].name for d in decisions),
+            is_final=clock.is_final,
             passes=tuple(
                 PassReport(r.name, r.seconds, r.memory_bytes, r.changed, r.instructions) for r in clock.passes
             ),
@@ -266,7 +317,10 @@ def _is_made_of(program: Program, imported: Imported) -> bool:
 class _Clock:
     """What the stages take."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Mapping[str, tuple[float, float]]) -> None:
+        self.parts = parts
+        self.is_final = True
+        """Whether compiling again would make the same program: not where tuning ran out of time."""
         self.seconds: dict[str, float] = {}
         self.memory_bytes: dict[str, int] = {}
         self.passes: Sequence[PassRecord] = ()
@@ -274,7 +328,7 @@ class _Clock:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         peak, start = watch.peak_memory(), time.perf_counter()
-        with watch.span(name, *_STAGES[name]):
+        with watch.span(name, *self.parts[name]):
             yield
         self.seconds[name] = time.perf_counter() - start
         self.memory_bytes[name] = watch.peak_memory() - peak
@@ -284,30 +338,45 @@ _OPERATIONS = {Copy: "copy", WhileLoop: "while", Branch: "conditional"}
 """What a step without a kernel does, in HLO's words."""
 
 
-def _steps(plan: Plan, symbols: Mapping[Kernel, str]) -> Iterator[Step]:
+def _steps(plan: Plan, symbols: Mapping[Kernel, str], target: Target | GpuTarget) -> Iterator[Step]:
     """The rows of a profile: every step, and those inside it behind it, in the order of `walk_steps`."""
+    efforts = {k: int(effort_of(k, target)) if isinstance(target, Target) else 0 for k in set(plan.kernels())}
 
     def rows(steps: Steps, depth: int) -> Iterator[Step]:
         for step in steps:
             kernel = step.kernel if isinstance(step, Launch) else None
             instruction = plan.instructions.get(step.name)
             nodes = sources_of(instruction) if kernel and instruction else []
+            weights = {
+                s.buffer: s.buffer.bytes
+                for s in (() if nested(step) else slots_of(step))
+                if s.buffer.space is Space.WEIGHTS
+            }
             whole = 0 if nested(step) else sum(slot.buffer.bytes for slot in slots_of(step))
+            moved = bytes_moved(step, instruction) if isinstance(step, Launch) else whole
             yield Step(
                 name=step.name,
                 op=step.opcode if isinstance(step, Launch) else _OPERATIONS[type(step)],
                 source=str(step.node) if step.node else "",
-                bytes=bytes_moved(step, instruction) if isinstance(step, Launch) else whole,
+                bytes=moved,
                 flops=int(kernel.flops) if kernel else 0,
                 depth=depth,
                 kernel=symbols[kernel] if kernel else "",
                 tasks=kernel.tasks if kernel else 0,
+                effort=efforts[kernel] if kernel else 0,
+                weight_bytes=min(sum(weights.values()), moved),
                 also=tuple(str(node) for node in nodes if node != step.node),
             )
             for inner in nested(step):
                 yield from rows(inner, depth + 1)
 
     return rows(plan.steps, 0)
+
+
+def _bytes_of_constants(module: Module) -> int:
+    return sum(
+        i.op.literal.array.nbytes for c in module.computations() for i in c.instructions() if isinstance(i.op, Constant)
+    )
 
 
 def _instruction_count(module: Module) -> int:

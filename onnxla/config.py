@@ -127,6 +127,13 @@ class CompileOptions(_Settings):
         "Most seconds that one call of `compile`, or the compiling that one run starts, may take.",
         "ONNXLA_COMPILE_TIMEOUT",
     )
+    tune_seconds: float = _knob(
+        0.0,
+        float,
+        "How long to measure ways to compute a model's kernels on this machine, about; 0 leaves the choice to the "
+        "model of costs. What was measured is kept in `cache_dir`.",
+        "ONNXLA_TUNE_SECONDS",
+    )
     cache_dir: str | None = _knob(
         None, str, "Folder of the compile cache; without it nothing is cached.", "ONNXLA_CACHE_DIR"
     )
@@ -142,13 +149,25 @@ class CompileOptions(_Settings):
         if self.compile_timeout is not None and not self.compile_timeout > 0:
             raise InputError(f"compile_timeout={self.compile_timeout!r}: choose a number of seconds above 0")
 
+        if not 0 <= self.tune_seconds < float("inf"):
+            raise InputError(f"tune_seconds={self.tune_seconds!r}: choose a number of seconds, or 0")
+
     def code_options(self) -> dict[str, object]:
         """The options that change the code, by name, for the cache and the artifact."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NEUTRAL}
 
 
-_NEUTRAL = ("pad_to_bucket", "verify", "dump_to", "dump_weights", "compile_timeout", "cache_dir", "cache_bytes")
-"""Options that leave the code as it is."""
+_NEUTRAL = (
+    "pad_to_bucket",
+    "verify",
+    "dump_to",
+    "dump_weights",
+    "compile_timeout",
+    "tune_seconds",
+    "cache_dir",
+    "cache_bytes",
+)
+"""Options that leave the code as it is, or have a part of the key of their own (tuning)."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def test_each_change_of_model_and_options_is_a_miss_that_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("__version__", "version"), ("_version", "libraries"), ("_compiler_digest", "compiler")]
+    ("name", "part"), [("__version__", "version"), ("_version", "libraries"), ("compiler_digest", "compiler")]
 )
 def test_another_onnxla_is_a_miss(name: str, part: str, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_key, name, "9.9" if name == "__version__" else lambda *given: "9.9")
@@ -176,7 +176,7 @@ def test_an_entry_of_another_model_under_this_name_is_not_used(tmp_path: Path) -
 PROCESS = """
 import json, os, sys, tempfile, warnings
 import numpy as np, onnxla, onnxla.cache_key
-onnxla.cache_key._compiler_digest = lambda: "this checkout"  # which somebody may be working in
+onnxla.cache_key.compiler_digest = lambda: "this checkout"  # which somebody may be working in
 folder, user, path, action = sys.argv[1:]
 x = np.arange(12, dtype=np.float32).reshape(3, 4)
 with tempfile.TemporaryDirectory() as other:  # all is imported and read before another user, who may not, takes over
@@ -207,7 +207,7 @@ def answer(process: "subprocess.Popen[str]") -> tuple[Array, bool, list[str]]:
 
 
 def test_two_processes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_key, "_compiler_digest", lambda: "this checkout")
+    monkeypatch.setattr(cache_key, "compiler_digest", lambda: "this checkout")
     (tmp_path / "m.onnx").write_bytes(a_model().SerializeToString())
     running = [process(tmp_path / "cache", tmp_path / "m.onnx") for _ in range(2)]
     for one in running:
@@ -226,7 +226,7 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_read_only_cache_serves_and_warns(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As another user where this one is the administrator, whom permissions do not stop."""
-    monkeypatch.setattr(cache_key, "_compiler_digest", lambda: "this checkout")
+    monkeypatch.setattr(cache_key, "compiler_digest", lambda: "this checkout")
     user = 65534 if os.getuid() == 0 else None
     for name, weight in (("m", 2), ("other", 3)):
         (open_folder / f"{name}.onnx").write_bytes(a_model(weight).SerializeToString())

@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.codegen": HLO | {"onnxla.codegen"},
     "onnxla.runtime": BASE | {"onnxla.runtime"},
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
+    "onnxla.tuning": COMPILER | {"onnxla.tuning"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
 }
 """What each layer may import of onnxla. The API, `onnxla` itself, and the command line may import everything."""

@@ -1,8 +1,11 @@
 """The CPU target, from an optimised module to what the runtime needs: objects, weights, sizes and the plan."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnxla import watch
+from onnxla.codegen.choices import Choices, Decision
+from onnxla.codegen.cost import Machine
 from onnxla.codegen.cpu.emit_llvm import emit_kernel
 from onnxla.codegen.cpu.generate import NativeCode, generate_code
 from onnxla.codegen.cpu.target import Target
@@ -30,14 +33,24 @@ class CompiledCode:
     code: NativeCode = field(repr=False)
     """The LLVM IR it was made from, for dumps."""
     target: Target
+    decisions: tuple[Decision, ...]
+    """Where there were several ways to compute something, and which was taken."""
 
 
-def compile_cpu(module: Module, target: Target, options: CompileOptions) -> CompiledCode:
-    """Code for an optimised module. Where no kernel computes an instruction, the error names it and its node."""
+def compile_cpu(
+    module: Module, target: Target, options: CompileOptions, known: Mapping[str, Decision] | None = None
+) -> CompiledCode:
+    """Code for an optimised module. Where no kernel computes an instruction, the error names it and its node.
+
+    `known` are decisions that were measured, by site.
+    """
     image = WeightsImage()
     direct_only = options.precision == "highest"
+    choices = Choices(Machine.stated(target), known)
     with watch.span("kernels: planning", 0.0, 0.25):
-        plan = make_plan(module, lambda instruction: lower(instruction, target, direct_only=direct_only), image)
+        plan = make_plan(
+            module, lambda instruction: lower(instruction, target, direct_only=direct_only, choices=choices), image
+        )
     with watch.span("kernels", 0.25, 1.0):
         code = generate_code(plan, target, emit_kernel, options.opt_level)
     return CompiledCode(
@@ -49,4 +62,5 @@ def compile_cpu(module: Module, target: Target, options: CompileOptions) -> Comp
         plan=plan,
         code=code,
         target=target,
+        decisions=tuple(choices.decisions.values()),
     )

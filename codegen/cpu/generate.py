@@ -41,14 +41,19 @@ def generate_code(
     """The native code of a plan. Deterministic: equal plans give equal bytes."""
     with watch.span("kernels: LLVM IR", 0.0, 0.1):
         symbols, functions = distinct_functions(plan, emit)
-    head = f'target triple = "{target.triple}"\n\n'
-    texts = [head + "\n".join(batch) for batch in _batches(list(functions.values()))]
+    texts = kernel_modules(list(functions.values()), target)
     texts.append(emit_plan(plan, symbols.__getitem__, target.triple))
     # The plan only stores pointers and calls; optimising thousands of launches would take seconds for nothing.
     levels = [opt_level] * (len(texts) - 1) + [LAUNCH_LEVEL]
     with watch.span("kernels: machine code", 0.1, 1.0):
         objects = compile_modules(list(zip(texts, levels, strict=True)), target, processes)
     return NativeCode(tuple(objects), tuple(texts), symbols, functions)
+
+
+def kernel_modules(functions: list[str], target: Target) -> list[str]:
+    """LLVM modules of some functions each, which make about as much work."""
+    head = f'target triple = "{target.triple}"\n\n'
+    return [head + "\n".join(batch) for batch in _batches(functions)]
 
 
 def distinct_functions(plan: Plan, emit: Emit) -> tuple[dict[Kernel, str], dict[str, str]]:

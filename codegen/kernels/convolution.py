@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnxla.codegen.choices import Way
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
@@ -28,7 +29,8 @@ from onnxla.codegen.kernels.register_tile import (
     pack_panels,
     packed_element,
 )
-from onnxla.codegen.kernels.tiling import Shapes, choose_tiling
+from onnxla.codegen.kernels.tiling import Shapes, Tiling
+from onnxla.codegen.kernels.tilings import Cut, tile_ways
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Packed, Temporary
 from onnxla.hlo.builder import Ints
@@ -39,8 +41,8 @@ from onnxla.hlo.types import Array as NumpyArray
 from onnxla.hlo.types import Shape, TensorType
 
 
-def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
-    """`hero` is the convolution of the cluster; its operands are leaves. None where the loop schedule is as good."""
+def convolution_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[Way]:
+    """`hero` is the convolution of the cluster; its operands are leaves. Empty where the loop schedule is as good."""
     op = hero.op
     assert isinstance(op, Convolution)
     number = cluster.operand_number(hero.operands[1])
@@ -49,13 +51,12 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
     group = group_of(elements[0], elements[1], op.element, target) if constant else 1
     view = ConvolutionView.of(hero, group)
     if op.batch_group_count > 1 or any(w.reversal for w in op.window.dimensions):
-        return None
-    tiling = choose_tiling(view.rows, view.columns, view.equidistant, op.element, target, view.group)
+        return []
     element = multiplied_as(elements[0], view.group)
     calls, temporaries, copied = copy_operand(cluster, hero, target, *view.padding(), element)
     left_leaf, right_leaf = hero.operands
 
-    def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
+    def frame_of(name: str, tasks: int, tiling: Tiling) -> tuple[Frame, Problem, Right]:
         omit = (*((left_leaf,) if calls else ()), *((right_leaf,) if constant else ()))
         frame = Frame(cluster, name, tasks, cluster.replaced(hero, *omit))
         if calls:
@@ -89,8 +90,16 @@ def lower_convolution(cluster: Cluster, hero: Instruction, target: Target) -> Lo
         return frame, problem, PackedRight(buffer, tiling.width, panel, panels * panel, view.group)
 
     shapes = Shapes(view.groups, view.rows, view.columns, view.depth, copied.bytes // view.groups)
-    kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
-    return Lowering((*calls, KernelCall(kernel, arguments)), temporaries)
+    right_bytes = view.columns * math.prod(view.depth) * packed_element(op.element, view.group).bytes * view.group
+
+    def lower(tiling: Tiling) -> Lowering:
+        kernel, arguments = emit_contraction(
+            cluster, hero, lambda name, tasks: frame_of(name, tasks, tiling), shapes, tiling, name_of(cluster)
+        )
+        return Lowering((*calls, KernelCall(kernel, arguments)), temporaries)
+
+    cut = Cut(shapes, op.element, view.equidistant, view.group, right_bytes, constant)
+    return tile_ways(cut, target, lower)
 
 
 @dataclass(frozen=True)

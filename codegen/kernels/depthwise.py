@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnxla.codegen.choices import Way
+from onnxla.codegen.cost import Work
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
@@ -21,6 +23,7 @@ from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.value import Array, Index
+from onnxla.codegen.kernels.work import LOAD, STORE, effort
 from onnxla.codegen.lowering import KernelCall, Lowering, Packed
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, WindowDimension
@@ -34,8 +37,8 @@ MOST_TAPS = 7
 """Of a kernel row, whose weights are in registers at a time."""
 
 
-def lower_depthwise(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
-    """None where the convolution is not depthwise with channels last and a constant kernel."""
+def depthwise_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[Way]:
+    """Empty where the convolution is not depthwise with channels last and a constant kernel."""
     op = hero.op
     assert isinstance(op, Convolution)
     dims, windows = op.dimensions, op.window.dimensions
@@ -50,8 +53,20 @@ def lower_depthwise(cluster: Cluster, hero: Instruction, target: Target) -> Lowe
     simple = all(w.base_dilation == 1 and not w.reversal for w in windows)
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
     if not (windows and last and order and single and simple and constant) or channels == 1:
-        return None
-    return _Depthwise(cluster, hero, target, number).lower()
+        return []
+    own = _Depthwise(cluster, hero, target, number)
+    ways: dict[str, _Depthwise] = {}
+    for vectors in dict.fromkeys((own.vectors, 1, 2)):
+        for pixels in (own.pixels if vectors == own.vectors else None, *_fewer(own.pixels)):
+            shape = _Depthwise(cluster, hero, target, number, vectors, pixels)
+            if len(shape.edges) <= MOST_EDGE_TILES:
+                ways.setdefault(f"{shape.pixels}x{shape.vectors}", shape)
+    return [Way(name, shape.work(target), shape.lower) for name, shape in ways.items()]
+
+
+def _fewer(pixels: int) -> tuple[int, ...]:
+    """Smaller tiles, which read some inputs twice and need fewer registers."""
+    return (pixels // 2,) if pixels >= 4 else ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +82,16 @@ class _Tile:
 
 
 class _Depthwise:
-    def __init__(self, cluster: Cluster, hero: Instruction, target: Target, number: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        hero: Instruction,
+        target: Target,
+        number: int,
+        vectors: int | None = None,
+        pixels: int | None = None,
+    ) -> None:
+        """Tiles of `vectors` and at most `pixels`; None for what the registers suggest."""
         assert isinstance(hero.op, Convolution)
         self.cluster, self.hero, self.op, self.number = cluster, hero, hero.op, number
         self.element = hero.op.element
@@ -78,18 +102,32 @@ class _Depthwise:
             self.lanes //= 2
         self.line = hero.shape[-2]
         self.window: Sequence[WindowDimension] = hero.op.window.dimensions
-        self.vectors = min(2 if target.vector_registers >= 32 else 1, -(-self.channels // self.lanes))
+        vectors = vectors or (2 if target.vector_registers >= 32 else 1)
+        self.vectors = min(vectors, -(-self.channels // self.lanes))
         # sums, the weights of a kernel row and one input are in registers
         weights = min(self.window[-1].size, MOST_TAPS)
-        most = max((target.vector_registers - 2) // self.vectors - weights, 2)
+        most = min(max((target.vector_registers - 2) // self.vectors - weights, 2), pixels or self.line)
         self.pixels = -(-self.line // -(-self.line // most))
+        self.interior, self.edges = self._tiles()
 
-    def lower(self) -> Lowering | None:
-        interior, edges = self._tiles()
-        if len(edges) > MOST_EDGE_TILES:
-            return None
+    @property
+    def taps(self) -> int:
+        return math.prod(w.size for w in self.window)
+
+    def work(self, target: Target) -> Work:
+        """What it asks of a core, epilogue apart: each tile reads the inputs under it once for each kernel row."""
+        w = self.window[-1]
+        tiles = self.hero.tensor_type.size / (self.lanes * self.pixels)  # of one vector
+        reach = (self.pixels - 1) * w.stride + (w.size - 1) * w.window_dilation + 1
+        reads = min(reach, self.pixels * w.size) + w.size
+        loads = tiles * (reads * self.taps / w.size * LOAD + self.pixels * STORE)
+        slots = (tiles * self.pixels * self.taps, loads, 0.0)
+        moved = self.hero.operands[0].tensor_type.bytes + self.hero.tensor_type.bytes
+        return Work(effort(slots, target), 4.0 * self.taps * self.channels, float(moved))
+
+    def lower(self) -> Lowering:
         lines = math.prod(self.hero.shape[:-2])
-        taps = math.prod(w.size for w in self.window)
+        taps = self.taps
         flops = 2.0 * self.hero.tensor_type.size * taps
         tasks = max(1, min(int(flops // TASK_FLOPS), MOST_TASKS, lines))
         share = -(-lines // tasks)
@@ -111,12 +149,13 @@ class _Depthwise:
             line = e.bind("line", loop.index, 0, lines - 1)
             at = ix.delinearize(line, self.hero.shape[:-2])
             at = tuple(e.bind(f"at{d}", e.position(i), i.low, i.high) for d, i in enumerate(at))
-            for edge, pixels in edges:
+            for edge, pixels in self.edges:
                 with e.scope():
                     self._channels(at, ix.constant(edge), pixels)
-            if interior[1] > interior[0]:
-                with e.loop("tile", interior[1] - interior[0]) as (tile, _):
-                    self._channels(at, (tile + interior[0]) * self.pixels, self.pixels)
+            first_whole, behind = self.interior
+            if behind > first_whole:
+                with e.loop("tile", behind - first_whole) as (tile, _):
+                    self._channels(at, (tile + first_whole) * self.pixels, self.pixels)
         kernel = b.finish()
         kernel.flops = flops
         return Lowering((KernelCall(kernel, tuple(frame.arguments)),))

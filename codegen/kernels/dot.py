@@ -6,6 +6,7 @@ when its columns are consecutive; else it is first copied with the columns inner
 
 import math
 
+from onnxla.codegen.choices import Way
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
@@ -23,7 +24,8 @@ from onnxla.codegen.kernels.register_tile import (
     pack_panels,
     packed_element,
 )
-from onnxla.codegen.kernels.tiling import Shapes, choose_tiling
+from onnxla.codegen.kernels.tiling import Shapes, Tiling
+from onnxla.codegen.kernels.tilings import Cut, tile_ways
 from onnxla.codegen.kernels.transpose import lower_transpose
 from onnxla.codegen.kernels.value import Array, Index
 from onnxla.codegen.lowering import KernelCall, Lowering, Operand, Packed, Temporary
@@ -35,7 +37,7 @@ from onnxla.hlo.types import Array as NumpyArray
 from onnxla.hlo.types import Shape, TensorType
 
 
-def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
+def dot_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[Way]:
     """`hero` is the dot of the cluster; its operands are leaves."""
     op = hero.op
     assert isinstance(op, Dot)
@@ -45,7 +47,6 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
     number = cluster.operand_number(right_leaf)
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
     group = group_of(lhs.element, rhs.element, op.element, target) if constant and len(dims.depth) == 1 else 1
-    tiling = choose_tiling(dims.rows, dims.columns, dims.rows_equidistant, op.element, target, group)
     if dims.depth[-1:] and dims.depth[-1] % group:
         group = 1
     calls: list[KernelCall] = []
@@ -67,7 +68,7 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         calls.append(KernelCall(call.kernel, mended))
         temporaries.append(arranged.bytes)
 
-    def frame_of(name: str, tasks: int) -> tuple[Frame, Problem, Right]:
+    def frame_of(name: str, tasks: int, tiling: Tiling) -> tuple[Frame, Problem, Right]:
         omit = (*((left_leaf,) if copies else ()), *((right_leaf,) if constant or calls else ()))
         frame = Frame(cluster, name, tasks, cluster.replaced(hero, *omit))
         if copies:
@@ -99,9 +100,16 @@ def lower_dot(cluster: Cluster, hero: Instruction, target: Target) -> Lowering:
         return frame, problem, PlainRight(array, dims.right_index, tiling.width)
 
     shapes = Shapes(dims.batches, dims.rows, dims.columns, depths, copied.bytes // max(dims.batches, 1))
-    kernel, arguments = emit_contraction(cluster, hero, frame_of, shapes, tiling, name_of(cluster))
-    calls.append(KernelCall(kernel, arguments))
-    return Lowering(tuple(calls), tuple(temporaries))
+    right_bytes = dims.columns * math.prod(depths) * packed_element(op.element, group).bytes * group
+
+    def lower(tiling: Tiling) -> Lowering:
+        kernel, arguments = emit_contraction(
+            cluster, hero, lambda name, tasks: frame_of(name, tasks, tiling), shapes, tiling, name_of(cluster)
+        )
+        return Lowering((*calls, KernelCall(kernel, arguments)), tuple(temporaries))
+
+    cut = Cut(shapes, op.element, dims.rows_equidistant, group, right_bytes, constant)
+    return tile_ways(cut, target, lower)
 
 
 class _Dimensions:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from onnxla.codegen.choices import Choices, Way
+from onnxla.codegen.cost import Machine
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.cluster import Cluster
-from onnxla.codegen.kernels.convolution import lower_convolution
-from onnxla.codegen.kernels.depthwise import lower_depthwise
-from onnxla.codegen.kernels.dot import lower_dot
+from onnxla.codegen.kernels.convolution import convolution_ways
+from onnxla.codegen.kernels.depthwise import depthwise_ways
+from onnxla.codegen.kernels.dot import dot_ways
 from onnxla.codegen.kernels.loop import lower_loop
 from onnxla.codegen.kernels.pad import lower_pad
 from onnxla.codegen.kernels.row import lower_row
@@ -15,7 +17,7 @@ from onnxla.codegen.kernels.scatter import lower_scatter
 from onnxla.codegen.kernels.sort import lower_sort
 from onnxla.codegen.kernels.transpose import lower_transpose
 from onnxla.codegen.kernels.update import lower_update
-from onnxla.codegen.kernels.winograd import lower_winograd
+from onnxla.codegen.kernels.winograd import GAIN, winograd_ways
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -23,10 +25,13 @@ from onnxla.hlo.ops.indexing import Scatter, Sort
 from onnxla.hlo.ops.shape import Pad, Transpose
 
 
-def lower(instruction: Instruction, target: Target, *, direct_only: bool = False) -> Lowering:
+def lower(
+    instruction: Instruction, target: Target, *, direct_only: bool = False, choices: Choices | None = None
+) -> Lowering:
     """The kernels of one instruction of an optimised computation.
 
     `direct_only` leaves out algorithms that trade error for speed (Winograd): what `precision="highest"` asks for.
+    `choices` decides where there are several ways, and keeps the decision; without it the cost model does.
     """
     cluster = Cluster.of(instruction)
     if all(t.size == 0 for t in cluster.results):
@@ -34,9 +39,11 @@ def lower(instruction: Instruction, target: Target, *, direct_only: bool = False
     special = _SINGLE.get(type(instruction.op))
     if special is not None:
         return special(cluster, target)
+    ways = _contraction_ways(cluster, target, direct_only)
+    if ways:
+        return (choices or Choices(Machine.stated(target))).choose(instruction, ways)
     return (
-        _contraction(cluster, target, direct_only)
-        or lower_update(cluster, target)
+        lower_update(cluster, target)
         or lower_scan(cluster, target)
         or lower_row(cluster, target)
         or lower_loop(cluster, target)
@@ -52,21 +59,34 @@ _SINGLE: dict[type, Callable[[Cluster, Target], Lowering]] = {
 """Operations that are kernels of their own and never part of a fusion."""
 
 
-def _contraction(cluster: Cluster, target: Target, direct_only: bool) -> Lowering | None:
+def _contraction_ways(cluster: Cluster, target: Target, direct_only: bool) -> list[Way]:
     """The contraction schedules, where the cluster is one contraction of leaves and an elementwise epilogue."""
     heroes = [i for i in cluster.instructions if isinstance(i.op, Dot | Convolution)]
     if len(heroes) != 1:
-        return None
+        return []
     (hero,) = heroes
     computed = set(cluster.instructions)
     if any(o in computed for o in hero.operands) or hero.operands[0] is hero.operands[1]:
-        return None
+        return []
     if any(o.tensor_type.size == 0 for o in hero.operands) or hero.tensor_type.element.is_complex:
-        return None
+        return []
     if isinstance(hero.op, Dot):
-        return lower_dot(cluster, hero, target)
-    return (
-        lower_depthwise(cluster, hero, target)
-        or (None if direct_only else lower_winograd(cluster, hero, target))
-        or lower_convolution(cluster, hero, target)
-    )
+        return dot_ways(cluster, hero, target)
+    depthwise = depthwise_ways(cluster, hero, target)
+    if depthwise:
+        return depthwise
+    direct = convolution_ways(cluster, hero, target)
+    winograd = [] if direct_only or not direct else winograd_ways(cluster, hero, target)
+    return _preferred_first(direct, winograd, Machine.stated(target))
+
+
+def _preferred_first(direct: list[Way], winograd: list[Way], machine: Machine) -> list[Way]:
+    """The model takes Winograd's convolution only where that promises to be clearly faster, since it errs more."""
+    usual = [way for way in winograd if way.is_usual]
+    if not usual:
+        return direct
+    best = min(usual, key=lambda way: machine.seconds(way.work))
+    rest = [*(way for way in winograd if way is not best), *direct]
+    if machine.seconds(best.work) < GAIN * machine.seconds(direct[0].work):
+        return [best, *rest]
+    return [direct[0], best, *(way for way in rest if way is not direct[0])]

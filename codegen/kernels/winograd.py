@@ -1,12 +1,14 @@
-"""Winograd's convolution F(4x4, 3x3): 36 products for 16 outputs of a 3x3 window, where direct takes 144.
+"""Winograd's convolutions: F(4x4, 3x3), 36 products for 16 outputs of a 3x3 window where direct takes 144, and
+F(2x2, 3x3), 16 products for 4 outputs, whose transformed weights are smaller.
 
-    V = B^T d B        for each 6x6 tile of the input          (input transform)
-    M[k] = V[k] U[k]   for each of the 36 places               (small matrix products, the register tile)
-    Y = A^T M A        for each 4x4 tile of the output         (output transform, then the epilogue)
+    V = B^T d B        for each 6x6 (4x4) tile of the input            (input transform)
+    M[k] = V[k] U[k]   for each of the 36 (16) places                  (small matrix products, the register tile)
+    Y = A^T M A        for each 4x4 (2x2) tile of the output           (output transform, then the epilogue)
 
 A task takes a block of tiles through all three stages while it lies in cache. Weights are transformed
 in float64 while compiling. Interpolation points are 0, 1, -1, 1/2, -2 and infinity, which err by about
-1.7e-6 norm-wise at 256 channels (direct: 2e-7); `precision="highest"` keeps to direct convolution.
+1.7e-6 norm-wise at 256 channels (direct: 2e-7); the first three and infinity for 2x2, which err less.
+`precision="highest"` keeps to direct convolution.
 (Lavin, Gray 2016; the points after Barabasz et al. 2020.)
 """
 
@@ -14,10 +16,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
+from onnxla.codegen.choices import Way
+from onnxla.codegen.cost import Work
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels.cluster import Cluster, Frame
@@ -28,6 +32,7 @@ from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.register_tile import PackedRight, Place, Problem, RegisterTile, Turn, pack_panels
 from onnxla.codegen.kernels.tiling import choose_tiling
 from onnxla.codegen.kernels.value import Array
+from onnxla.codegen.kernels.work import effort
 from onnxla.codegen.lowering import KernelCall, Lowering, Packed
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution
@@ -35,20 +40,22 @@ from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import F32, TensorType
 from onnxla.hlo.types import Array as NumpyArray
 
-OUT, IN = 4, 6
-"""Outputs and inputs of a tile, in each direction."""
-PLACES = IN * IN
+OUTPUTS = (4, 2)
+"""Outputs of a tile in each direction, of the two convolutions."""
 SCRATCH_BYTES = 1 << 20
 """What the tiles of a block may take, transformed, before and after the products."""
-L3_BYTES_PER_CYCLE = 10.0
-MEMORY_BYTES_PER_CYCLE = 3.5
-"""What a core can stream: between two runs of a layer the rest of the network has taken the caches."""
+INPUT_SLOTS, OUTPUT_SLOTS = {4: 300, 2: 80}, {4: 260, 2: 56}
+"""Slots (`work.py`) of transforming a tile of one vector of channels: loads, sums and stores."""
+PRODUCTS = 0.8
+"""Part of the multiply-adds' speed that the small products reach."""
+GAIN = 0.9
+"""Part of direct convolution's predicted time below which the model prefers this, which errs more."""
 
 
 @cache
-def matrices() -> tuple[tuple[tuple[float, ...], ...], ...]:
-    """A^T (4x6), G (6x3) and B^T (6x6) of Cook and Toom's construction."""
-    points = [Fraction(0), Fraction(1), Fraction(-1), Fraction(1, 2), Fraction(-2)]
+def matrices(out: int = 4) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """A^T, G and B^T of Cook and Toom's construction for `out` outputs: 4x6, 6x3 and 6x6, or 2x4, 4x3 and 4x4."""
+    points = [Fraction(0), Fraction(1), Fraction(-1), Fraction(1, 2), Fraction(-2)][: out + 1]
     count = len(points)
 
     def product(roots: list[Fraction]) -> list[Fraction]:
@@ -61,9 +68,9 @@ def matrices() -> tuple[tuple[tuple[float, ...], ...], ...]:
 
     others = [[q for q in points if q != p] for p in points]
     scales = [math.prod((p - q for q in rest), start=Fraction(1)) for p, rest in zip(points, others, strict=True)]
-    a = [[p**i for p in points] + [Fraction(i == OUT - 1)] for i in range(OUT)]
+    a = [[p**i for p in points] + [Fraction(i == out - 1)] for i in range(out)]
     g = [[p**j / s for j in range(3)] for p, s in zip(points, scales, strict=True)] + [[0, 0, 1]]
-    b = [[*product(rest), *[Fraction(0)] * (IN - count)] for rest in others] + [product(points)]
+    b = [[*product(rest), *[Fraction(0)] * (out + 2 - count)] for rest in others] + [product(points)]
     return tuple(tuple(tuple(float(x) for x in row) for row in m) for m in (a, g, b))
 
 
@@ -77,14 +84,25 @@ class _Shape:
     channels: int
     features: int
     lanes: int
+    out: int
+    scratch: int = SCRATCH_BYTES
+
+    @property
+    def size(self) -> int:
+        """Inputs of a tile in each direction."""
+        return self.out + 2
+
+    @property
+    def places(self) -> int:
+        return self.size * self.size
 
     @property
     def rows(self) -> int:
-        return -(-self.height // OUT)
+        return -(-self.height // self.out)
 
     @property
     def columns(self) -> int:
-        return -(-self.width // OUT)
+        return -(-self.width // self.out)
 
     @property
     def tiles(self) -> int:
@@ -93,24 +111,29 @@ class _Shape:
     @property
     def block(self) -> int:
         """Tiles of a block: within the scratch, few enough for eight threads where that leaves a dozen, and even."""
-        most = max(SCRATCH_BYTES // (PLACES * 4 * (self.channels + self.features)), 1)
+        most = max(self.scratch // (self.places * 4 * (self.channels + self.features)), 1)
         most = min(most, max(-(-self.tiles // 8), 12))
         return -(-self.tiles // -(-self.tiles // most))
 
-    def pays(self, target: Target) -> bool:
-        """Whether the cost model expects it to be faster than direct convolution."""
-        flops_per_cycle = 4.0 * self.lanes
-        direct = 18.0 * self.batch * self.height * self.width * self.channels * self.features / flops_per_cycle
-        products = 2.0 * PLACES * self.tiles * self.channels * self.features / flops_per_cycle / 0.8
-        transforms = self.tiles * (self.channels * 150 + self.features * 130) / self.lanes
-        weights = PLACES * 4.0 * self.channels * self.features
+    @property
+    def name(self) -> str:
+        """`winograd 4x4`, `winograd 4x4 in blocks of 12 tiles`."""
+        blocks = "" if self.scratch == SCRATCH_BYTES else f" in blocks of {self.block} tiles"
+        return f"winograd {self.out}x{self.out}{blocks}"
+
+    def work(self, target: Target) -> Work:
+        """What it asks of a core, epilogue apart."""
+        channels, features = self.channels / self.lanes, self.features / self.lanes
+        products = self.places * self.tiles * self.channels * features / PRODUCTS
+        transforms = self.tiles * (channels * INPUT_SLOTS[self.out] + features * OUTPUT_SLOTS[self.out])
+        weights = self.places * 4.0 * self.channels * self.features
         again = -(-self.tiles // self.block) - 1 if weights > target.l2_bytes / 2 else 0
-        streamed = weights / MEMORY_BYTES_PER_CYCLE + again * weights / L3_BYTES_PER_CYCLE
-        return products + transforms + max(streamed - products, 0) < 0.9 * direct
+        moved = 4.0 * self.batch * self.height * self.width * (self.channels + self.features)
+        return Work(effort((products + transforms, 0.0, 0.0), target), weights, moved + again * weights)
 
 
-def lower_winograd(cluster: Cluster, hero: Instruction, target: Target) -> Lowering | None:
-    """None where the convolution is of another kind, or the cost model finds it no faster."""
+def winograd_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[Way]:
+    """Empty where the convolution is of another kind."""
     op = hero.op
     assert isinstance(op, Convolution)
     lhs, kernel = (o.tensor_type for o in hero.operands)
@@ -120,15 +143,27 @@ def lower_winograd(cluster: Cluster, hero: Instruction, target: Target) -> Lower
         for w in op.window.dimensions
     )
     if not plain or str(op.dimensions) != "b01f_01io->b01f" or op.feature_group_count * op.batch_group_count > 1:
-        return None
+        return []
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
     if {lhs.element, kernel.element, op.element} != {F32} or not constant:
-        return None
+        return []
     lanes = target.vector_bytes // 4
     batch, height, width, features = hero.shape
-    shape = _Shape(batch, height, width, lhs.shape[3], features, lanes)
-    if shape.channels % lanes or features % lanes or shape.block < 4 or not shape.pays(target):
-        return None
+    if lhs.shape[3] % lanes or features % lanes:
+        return []
+    ways: dict[str, Way] = {}
+    for out in OUTPUTS:
+        for scratch in (SCRATCH_BYTES, SCRATCH_BYTES // 2, SCRATCH_BYTES * 2):
+            shape = _Shape(batch, height, width, lhs.shape[3], features, lanes, out, scratch)
+            alike = _Shape(batch, height, width, lhs.shape[3], features, lanes, out)
+            if shape.block >= 4 and (shape == alike or shape.block != alike.block):
+                lowered = partial(lower_winograd, cluster, hero, target, shape, number)
+                ways[shape.name] = Way(shape.name, shape.work(target), lowered, is_usual=shape == alike)
+    return list(ways.values())
+
+
+def lower_winograd(cluster: Cluster, hero: Instruction, target: Target, shape: _Shape, number: int) -> Lowering:
+    """One of the ways; `number` is the operand that is the kernel."""
     return _Winograd(cluster, hero, target, shape, number).lower()
 
 
@@ -144,19 +179,20 @@ class _Winograd:
         self.input = left
         panels = -(-shape.features // self.tiling.width)
         panel = shape.channels * self.tiling.width
-        packed = self.b.parameter("packed", F32, PLACES * panels * panel, "input", 64)
-        frame.arguments.append(Packed(number, f"winograd 4x4 x{self.tiling.width}", self._pack))
+        packed = self.b.parameter("packed", F32, shape.places * panels * panel, "input", 64)
+        packing = f"winograd {shape.out}x{shape.out} x{self.tiling.width}"
+        frame.arguments.append(Packed(number, packing, self._pack))
         self.right = PackedRight(packed, self.tiling.width, panel, panels * panel)
         self.panels = panels
-        self.v = self.b.scratch("v", F32, PLACES * shape.block * shape.channels)
-        self.m = self.b.scratch("m", F32, PLACES * shape.block * shape.features)
-        self.y = self.b.scratch("y", F32, OUT * OUT * shape.lanes)
+        self.v = self.b.scratch("v", F32, shape.places * shape.block * shape.channels)
+        self.m = self.b.scratch("m", F32, shape.places * shape.block * shape.features)
+        self.y = self.b.scratch("y", F32, shape.out * shape.out * shape.lanes)
 
     def _pack(self, kernel: NumpyArray) -> NumpyArray:
-        """Weights `[3, 3, channels, features]` transformed: panels for each of the 36 places."""
-        g = np.array(matrices()[1])
+        """Weights `[3, 3, channels, features]` transformed: panels for each of the places."""
+        g = np.array(matrices(self.shape.out)[1])
         wide = np.einsum("ij,jlck,ml->imck", g, kernel.astype(np.float64), g)
-        flat = wide.reshape(PLACES, self.shape.channels, self.shape.features)
+        flat = wide.reshape(self.shape.places, self.shape.channels, self.shape.features)
         return pack_panels(flat, self.tiling.width, np.dtype(np.float32))
 
     def lower(self) -> Lowering:
@@ -169,7 +205,7 @@ class _Winograd:
         with b.loop(b.const(0), count) as loop, e.scope():
             self._transform_output(first, e.bind("tile", loop.index, 0, s.block - 1))
         kernel = b.finish()
-        kernel.flops = 2.0 * PLACES * s.tiles * s.channels * s.features
+        kernel.flops = 2.0 * s.places * s.tiles * s.channels * s.features
         return Lowering((KernelCall(kernel, tuple(self.frame.arguments)),))
 
     def _place(self, first: Expr, tile: Expr) -> tuple[Expr, Expr, Expr]:
@@ -209,7 +245,10 @@ class _Winograd:
         assert isinstance(op, Convolution)
         image, row, column = self._place(first, tile)
         above, left = (w.pad_low for w in op.window.dimensions)
-        ys, xs = [row * OUT + (i - above) for i in range(IN)], [column * OUT + (j - left) for j in range(IN)]
+        ys, xs = (
+            [row * s.out + (i - above) for i in range(s.size)],
+            [column * s.out + (j - left) for j in range(s.size)],
+        )
         _, height, width, _ = self.input.type.shape
         rows, columns = [e.inside(y, 0, height) for y in ys], [e.inside(x, 0, width) for x in xs]
         whole = b.and_(b.and_(rows[0], rows[-1]), b.and_(columns[0], columns[-1]))
@@ -217,11 +256,11 @@ class _Winograd:
 
         def transform(load: Callable[[int, int, Expr], Value]) -> list[Value]:
             with e.loop("c", s.channels // s.lanes) as (c, _):
-                grid = [[load(i, j, c * s.lanes) for j in range(IN)] for i in range(IN)]
-                transformed = self._both_ways(matrices()[2], grid)
-                for k in range(PLACES):
+                grid = [[load(i, j, c * s.lanes) for j in range(s.size)] for i in range(s.size)]
+                transformed = self._both_ways(matrices(s.out)[2], grid)
+                for k in range(s.places):
                     at = tile * s.channels + c * s.lanes + k * s.block * s.channels
-                    value = transformed[k // IN][k % IN]
+                    value = transformed[k // s.size][k % s.size]
                     b.store(self.v, e.position(at), value, alignment=64 if s.lanes == 16 else 0)
             return []
 
@@ -236,11 +275,11 @@ class _Winograd:
         e.choose(whole, lambda: transform(plain), lambda: transform(guarded), 1)
 
     def _multiply(self) -> None:
-        """The 36 products [tiles, channels] x [channels, features], also for tiles that a short block lacks."""
+        """The products [tiles, channels] x [channels, features], also for tiles that a short block lacks."""
         e, s = self.e, self.shape
-        left = Array(self.v, TensorType(F32, (PLACES, s.block, s.channels)))
+        left = Array(self.v, TensorType(F32, (s.places, s.block, s.channels)))
         problem = Problem(
-            PLACES,
+            s.places,
             (s.block,),
             s.features,
             (s.channels,),
@@ -255,7 +294,7 @@ class _Winograd:
         tall = s.block - count * (-(-s.block // count) - 1)
         height = -(-s.block // count)
         whole, rest = divmod(s.features, self.tiling.width)
-        with e.loop("place", PLACES) as (place, _):
+        with e.loop("place", s.places) as (place, _):
             if whole:
                 with e.loop("panel", whole) as (panel, _):
                     self._tiles(register_tile, place, panel, self.tiling.vectors, tall, count, height)
@@ -296,20 +335,20 @@ class _Winograd:
         e, b, s = self.e, self.b, self.shape
         image, row, column = self._place(first, tile)
         lanes = s.lanes
-        low = b.sub(b.const(s.height), e.position(row * OUT))
-        far = b.sub(b.const(s.width), e.position(column * OUT))
+        low = b.sub(b.const(s.height), e.position(row * s.out))
+        far = b.sub(b.const(s.width), e.position(column * s.out))
         with e.loop("f", s.features // lanes) as (f, _):
             start = tile * s.features + f * lanes
-            places = [[start + (i * IN + j) * s.block * s.features for j in range(IN)] for i in range(IN)]
+            places = [[start + (i * s.size + j) * s.block * s.features for j in range(s.size)] for i in range(s.size)]
             grid = [[b.load(self.m, e.position(place), lanes) for place in line] for line in places]
-            outputs = self._both_ways(matrices()[0], grid)
-            for k in range(OUT * OUT):
-                b.store(self.y, b.const(k * lanes), outputs[k // OUT][k % OUT])
-            with b.loop(b.const(0), b.min(low, b.const(OUT))) as down, e.scope():
-                y = e.bind("i", down.index, 0, min(OUT, s.height) - 1)
-                with b.loop(b.const(0), b.min(far, b.const(OUT))) as across, e.scope():
-                    x = e.bind("j", across.index, 0, min(OUT, s.width) - 1)
-                    total = b.load(self.y, e.position(y * (OUT * lanes) + x * lanes), lanes)
+            outputs = self._both_ways(matrices(s.out)[0], grid)
+            for k in range(s.out * s.out):
+                b.store(self.y, b.const(k * lanes), outputs[k // s.out][k % s.out])
+            with b.loop(b.const(0), b.min(low, b.const(s.out))) as down, e.scope():
+                y = e.bind("i", down.index, 0, min(s.out, s.height) - 1)
+                with b.loop(b.const(0), b.min(far, b.const(s.out))) as across, e.scope():
+                    x = e.bind("j", across.index, 0, min(s.out, s.width) - 1)
+                    total = b.load(self.y, e.position(y * (s.out * lanes) + x * lanes), lanes)
                     with e.vector(lanes) as lane:
-                        at = (image, row * OUT + y, column * OUT + x, f * lanes + lane)
+                        at = (image, row * s.out + y, column * s.out + x, f * lanes + lane)
                         finish(self.cluster, self.hero, self.frame, at, total, F32)

@@ -1,9 +1,10 @@
 """The data of the page as one JSON document, and the long texts apart, which the page reads when they are asked for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onnxla.codegen.choices import Decision, read_decisions, site_of
 from onnxla.codegen.plan import Access, Launch, Slot, slots_of, walk_steps
 from onnxla.hlo.module import Instruction, sources_of
 from onnxla.hlo.ops.control_flow import Fusion
@@ -11,12 +12,13 @@ from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.printer import print_computation, print_instruction, print_module
 from onnxla.page.arrange import Picture, arrange
 from onnxla.page.graph import Box, all_boxes, graph_of, type_text
-from onnxla.page.inside import Inside
+from onnxla.page.inside import DECISIONS_STAGE, Inside
 from onnxla.page.memory_picture import memory_document
 from onnxla.roofline.limits import Limits
 from onnxla.runtime.profiler import Profile
 from onnxla.runtime.program import Program
 
+_WITH_WAYS = ("fusion", "dot", "convolution")
 _ACCESS = {Access.READ: "reads", Access.WRITE: "writes", Access.SCRATCH: "scratch"}
 
 
@@ -40,10 +42,15 @@ def document_of(
     group = graph_of(inside.module, [t.name for t in program.inputs + program.state], _output_names(program))
     boxes = list(all_boxes(group))
     symbols = sorted({s.kernel for s in program.steps if s.kernel}, key=_position)
+    decisions = read_decisions(program.texts.get(DECISIONS_STAGE, ""))
     texts: dict[str, Any] = {
         "module": print_module(inside.module),
         "plan": str(inside.plan),
-        "boxes": {str(box.number): _hlo(box.instruction) for box in boxes if box.instruction is not None},
+        "boxes": {
+            str(box.number): _hlo(box.instruction) + _ways(box.instruction, decisions)
+            for box in boxes
+            if box.instruction is not None
+        },
         "code": {
             symbol: list(map(list, inside.code[symbol].texts.items())) for symbol in symbols if symbol in inside.code
         },
@@ -117,6 +124,19 @@ def _hlo(instruction: Instruction) -> str:
     if isinstance(instruction.op, Fusion):
         lines.append(print_computation(instruction.op.calls))
     return "\n\n".join(lines)
+
+
+def _ways(instruction: Instruction, decisions: Mapping[str, Decision]) -> str:
+    """The ways there were to compute it, as comments."""
+    decision = decisions.get(site_of(instruction)) if decisions and instruction.op.opcode in _WITH_WAYS else None
+    if decision is None:
+        return ""
+    lines = ["", "", "// ways to compute it, microseconds predicted for a stated machine and measured on this one"]
+    for c in decision.candidates:
+        measured = "-" if c.measured is None else f"{c.measured * 1e6:.1f}"
+        mark = " <- taken" if c.name == decision.chosen else ""
+        lines.append(f"// {c.name:<36} {c.predicted * 1e6:>10.1f} {measured:>10}{mark}")
+    return "\n".join(lines)
 
 
 def _steps(

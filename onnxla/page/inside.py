@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxla.codegen.choices import Choices, read_decisions
+from onnxla.codegen.cost import Machine
 from onnxla.codegen.cpu.compile_parallel import assemble_modules
 from onnxla.codegen.cpu.emit_llvm import emit_kernel
 from onnxla.codegen.cpu.generate import distinct_functions
@@ -31,6 +33,8 @@ from onnxla.runtime.program import GPU_TRIPLE, Program
 CODE_STAGE = "code"
 """The stage of a program that lists its kernels: symbol and digest of the LLVM IR or CUDA C++."""
 RESOURCES_STAGE = "resources"
+DECISIONS_STAGE = "decisions"
+"""Where there were several ways to compute a kernel: what was predicted, measured and chosen."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ def inside_of(program: Program, about: Mapping[str, Any]) -> Inside:
 
 def _of_cpu(program: Program, module: Module, target: Target, options: Mapping[str, Any]) -> Inside:
     direct_only = options.get("precision") == "highest"
-    plan = make_plan(module, lambda i: lower(i, target, direct_only=direct_only), WeightsImage())
+    choices = Choices(Machine.stated(target), read_decisions(program.texts.get(DECISIONS_STAGE, "")))
+    plan = make_plan(module, lambda i: lower(i, target, direct_only=direct_only, choices=choices), WeightsImage())
     symbols, functions = distinct_functions(plan, emit_kernel)
     known, notes = _verified(program, functions)
     return Inside(module, plan, symbols, listed(known, target, int(options.get("opt_level", 2))), notes)

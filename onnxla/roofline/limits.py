@@ -2,6 +2,8 @@
 
     time = start of a step + max(operations / peak, bytes / bandwidth of the memory that holds them)
 
+`predicted` is the forecast: the cost model of `codegen/cost.py`, for the machine that was measured.
+
 After Williams, Waterman and Patterson, "Roofline: an insightful visual performance model" (2009). It is a floor, not a
 forecast: operations that nobody counted (exponentials, conversions) are free in it, and every operand is read once.
 """
@@ -10,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxla.codegen.cost import Machine, Work
 from onnxla.runtime.program import Step
 
 
@@ -50,6 +53,17 @@ class Limits:
         if start > max(compute, transfer):
             return "start"
         return "compute" if compute > transfer else self.memory_for(step.bytes).name
+
+    @property
+    def machine(self) -> Machine:
+        """As the cost model takes it."""
+        memories = tuple((m.bytes, m.gigabytes_per_second * 1e9) for m in self.memories)
+        return Machine(self.gigaflops * 1e9, memories, self.start_seconds, self.parallel_start_seconds, self.threads)
+
+    def predicted(self, step: Step, weights: int) -> float:
+        """How long the cost model says that one round of a step takes, in a model with so many bytes of weights."""
+        work = Work(step.effort, step.weight_bytes, step.bytes - step.weight_bytes, step.tasks)
+        return self.machine.seconds(work, weights)
 
     def _parts(self, step: Step) -> tuple[float, float, float]:
         """Seconds to start, to compute and to move the bytes."""

@@ -38,7 +38,7 @@ from onnxla.runtime.signature import ModelSignature, ModelTensor
 if TYPE_CHECKING:
     from zipfile import ZipFile
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _MANIFEST = "manifest.json"
 _STRING = "string"
 """The element type of constants that are strings."""
@@ -210,7 +210,20 @@ def _program_json(program: Program, index: int, weights: Json, sections: _Sectio
         "instruction_count": program.instruction_count,
         "kernel_count": program.kernel_count,
         "steps": [
-            [s.name, s.op, s.source, s.bytes, s.flops, s.depth, s.kernel, s.tasks, list(s.also)] for s in program.steps
+            [
+                s.name,
+                s.op,
+                s.source,
+                s.bytes,
+                s.flops,
+                s.depth,
+                s.kernel,
+                s.tasks,
+                s.effort,
+                s.weight_bytes,
+                list(s.also),
+            ]
+            for s in program.steps
         ],
         "triple": program.triple,
         "cpu": program.cpu,
@@ -396,7 +409,7 @@ def _count(value: Json) -> int:
 
 
 def _step(row: Json) -> Step:
-    name, op, source, size, flops, depth, kernel, tasks, also = row
+    name, op, source, size, flops, depth, kernel, tasks, effort, weight_bytes, also = row
     return Step(
         _typed(name, str),
         _typed(op, str),
@@ -406,6 +419,8 @@ def _step(row: Json) -> Step:
         _count(depth),
         _typed(kernel, str),
         _count(tasks),
+        _count(effort),
+        _count(weight_bytes),
         tuple(_typed(name, str) for name in _typed(also, list)),
     )
 

@@ -132,6 +132,10 @@ class Step:
     """The symbol of its code, where it is a kernel: equal code has one symbol."""
     tasks: int = 0
     """Parts of a kernel that may run at the same time; on a GPU its blocks."""
+    effort: int = 0
+    """All that a core does in it, as floating-point operations of multiply-adds that would take as long."""
+    weight_bytes: int = 0
+    """Those of its bytes that are weights."""
     also: tuple[str, ...] = ()
     """Further nodes of the model that are computed in it."""
 

@@ -42,9 +42,24 @@ class CompileReport:
     passes: tuple[PassReport, ...] = ()
     """In the order they ran; empty for code from the cache."""
 
+    choices: int = 0
+    """Kernels for which there were several ways to compute them."""
+    measured: int = 0
+    """Those whose ways were measured on this machine."""
+    changed: int = 0
+    """Those that are computed in another way than the model of costs would have chosen."""
+    is_final: bool = True
+    """Whether tuning had the time to measure all that matters; compiling again goes on with it."""
+
     @property
     def total_seconds(self) -> float:
         return sum(self.seconds.values())
+
+    @property
+    def tuning(self) -> str:
+        """What tuning did, in a line."""
+        more = "" if self.is_final else "; the time was over: compiling again goes on"
+        return f"{self.measured} of {self.choices} choices measured, {self.changed} changed{more}"
 
     def __str__(self) -> str:
         stages = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in self.seconds.items())
@@ -54,6 +69,7 @@ class CompileReport:
                 f"arena {_size(self.arena_bytes)} (all intermediates {_size(self.intermediate_bytes)}), "
                 f"weights {_size(self.weights_bytes)}, code {_size(self.code_bytes)}",
                 f"{self.total_seconds:.2f} s: {stages}" + (" (from the cache)" if self.from_cache else ""),
+                *([self.tuning] if self.measured else []),
             ]
         )
 

@@ -152,7 +152,7 @@ def rewritten(source: Path, target: Path, **changes: object) -> Path:
 
 def test_another_format_version_is_refused(written: Path, tmp_path: Path) -> None:
     path = rewritten(written, tmp_path / "future.onnxla", format_version=999)
-    with pytest.raises(ArtifactError, match="has format version 999, this onnxla reads version 4"):
+    with pytest.raises(ArtifactError, match="has format version 999, this onnxla reads version 5"):
         read_artifact(path)
 
 
