@@ -21,6 +21,8 @@ SIDE = 16
 THREADS = SIDE * SIDE
 STEP = 16
 """Depth of a slice in shared memory."""
+APART = 2
+"""Elements more in a row of a slice, so that two neighbours at all depths, which a warp writes, lie in all banks."""
 
 
 def lower_contraction(
@@ -40,9 +42,8 @@ def lower_contraction(
 class _Contraction(Product):
     def lower(self) -> Lowering:
         e, b, tile = self.e, self.b, self.tile
-        # one element more a row, so that a column does not lie in one bank
-        left = b.shared("left", self.compute, STEP * (tile.rows + 1))
-        right = b.shared("right", self.compute, STEP * (tile.columns + 1))
+        left = b.shared("left", self.compute, STEP * (tile.rows + APART))
+        right = b.shared("right", self.compute, STEP * (tile.columns + APART))
         row, column = self.thread // SIDE, self.thread % SIDE
         heights, widths = range(tile.rows // SIDE), range(tile.columns // SIDE)
         zero = e.literal(0, self.element)
@@ -76,10 +77,10 @@ class _Contraction(Product):
             number = self.thread + part * THREADS
             k, at = (number % STEP, number // STEP) if along_depth else (number // width, number % width)
             value = self.operand(step * STEP + k, start + at, is_left)
-            b.store(shared, e.position(k * (width + 1) + at), value)
+            b.store(shared, e.position(k * (width + APART) + at), value)
 
     def shared(self, buffer: Buffer, k: Expr, at: Expr, width: int) -> Value:
-        return self.b.load(buffer, self.e.position(k * (width + 1) + at))
+        return self.b.load(buffer, self.e.position(k * (width + APART) + at))
 
     def multiply_add(self, x: Value, y: Value, total: Value) -> Value:
         b = self.b

@@ -23,6 +23,8 @@ class Reports(Counter[tuple[str, str]]):
         """Count what another run reported as well."""
         self.update(other)
         self.conflicts.update(other.conflicts)
+        self.sectors.update(other.sectors)
+        self.full_sectors.update(other.full_sectors)
 
     def note(self, fault: str, text: str, where: Array) -> None:
         if where.any():
@@ -32,6 +34,10 @@ class Reports(Counter[tuple[str, str]]):
         super().__init__()
         self.conflicts: Counter[str] = Counter()
         """Rounds lost to bank conflicts of shared memory, by instruction: slow, but no fault."""
+        self.sectors: Counter[str] = Counter()
+        """Pieces of 32 bytes of global memory that warps touched, by instruction, each time they did."""
+        self.full_sectors: Counter[str] = Counter()
+        """As many as would hold the bytes they asked for."""
 
     @property
     def kinds(self) -> set[str]:
@@ -52,6 +58,18 @@ def bank_conflicts(offset: Array, warp: Array, lane: Array, size: int) -> int:
     counts = np.zeros((which.max(initial=0) + 1, 32), np.int64)
     np.add.at(counts, (which, distinct[1] % 32), 1)
     return int((counts.max(axis=1) - 1).clip(0).sum())
+
+
+SECTOR = 32
+"""Bytes of global memory that are brought together."""
+
+
+def sectors(offset: Array, warp: Array, size: int) -> tuple[int, int]:
+    """How many sectors the warps touch, and how many would hold the bytes that they ask for."""
+    byte = np.unique(np.stack([np.repeat(warp, size), (offset[:, None] + np.arange(size)).ravel()]), axis=1)
+    touched = np.unique(np.stack([byte[0], byte[1] // SECTOR]), axis=1).shape[1]
+    asked = np.unique(byte[0], return_counts=True)[1]
+    return touched, int((-(-asked // SECTOR)).sum())
 
 
 class RaceLog:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tests.gpu.ptx_matrix import multiply, spread_tile
-from tests.gpu.ptx_memory import Array, GlobalMemory, RaceLog, Reports, bank_conflicts
+from tests.gpu.ptx_memory import Array, GlobalMemory, RaceLog, Reports, bank_conflicts, sectors
 from tests.gpu.ptx_operations import DTYPES, operation
 from tests.gpu.ptx_text import PtxInstruction, PtxKernel, UnsupportedPtx
 
@@ -35,8 +35,17 @@ class DeadlockError(Exception):
     """Threads wait at a barrier that others never reach."""
 
 
-def simulate(kernel: PtxKernel, memory: GlobalMemory, blocks: int, threads: int, arguments: Sequence[int]) -> Reports:
-    """Run `blocks` blocks of `threads` threads; `arguments` are addresses. Returns the faults, empty for a clean run.
+def simulate(
+    kernel: PtxKernel,
+    memory: GlobalMemory,
+    blocks: int,
+    threads: int,
+    arguments: Sequence[int],
+    only: Sequence[int] | None = None,
+    measures: bool = False,
+) -> Reports:
+    """Run `blocks` blocks of `threads` threads, or those in `only`; `arguments` are addresses. Returns the faults, none
+    for a clean run. `measures` counts sectors too.
 
     Raises UnsupportedPtx for what is not simulated and DeadlockError.
     """
@@ -48,8 +57,12 @@ def simulate(kernel: PtxKernel, memory: GlobalMemory, blocks: int, threads: int,
     log = RaceLog(memory.data.size, threads)
     share = max(WAVE // threads, 1)
     with np.errstate(all="ignore"):
-        for first in range(0, blocks, share):
-            _Wave(kernel, memory, log, reports, first, min(share, blocks - first), threads).run(code)
+        if only is not None:
+            waves = [(block, 1) for block in only]
+        else:
+            waves = [(first, min(share, blocks - first)) for first in range(0, blocks, share)]
+        for first, count in waves:
+            _Wave(kernel, memory, log, reports, first, count, threads, measures).run(code)
     return reports
 
 
@@ -65,8 +78,9 @@ class _Wave:
         first: int,
         blocks: int,
         threads: int,
+        measures: bool,
     ) -> None:
-        self.kernel, self.memory, self.log, self.reports = kernel, memory, log, reports
+        self.kernel, self.memory, self.log, self.reports, self.measures = kernel, memory, log, reports, measures
         self.blocks, self.threads, self.count = blocks, threads, blocks * threads
         number = np.arange(self.count)
         self.block = number // threads
@@ -172,6 +186,10 @@ class _Wave:
         """The memory of a space and the checked offsets in it."""
         if space == "global":
             offset = self.memory.checked(address, size, text, self.reports)
+            if self.measures:
+                touched, full = sectors(offset, who // 32, size)
+                self.reports.sectors[text] += touched
+                self.reports.full_sectors[text] += full
             self.note_races(self.log, offset, who, size, writes, text, "global")
             return self.memory.data, offset
         if space == "local":

@@ -47,8 +47,29 @@ def run(
     return run_lowering(lower(instruction, target), instruction, arrays, mutate)
 
 
+def run_blocks(
+    lowering: Lowering,
+    instruction: Instruction,
+    arrays: Sequence[Array],
+    kernels: Sequence[PtxKernel],
+    most: int,
+    pattern: int,
+) -> tuple[list[Array], Reports]:
+    """As `run_lowering`, the first and last of at most so many blocks of each of its `kernels`; where the blocks wrote
+    nothing, results have bytes of `pattern`."""
+    return run_lowering(lowering, instruction, arrays, kernels=kernels, most=most, pattern=pattern)
+
+
 def run_lowering(
-    lowering: Lowering, instruction: Instruction, arrays: Sequence[Array], mutate: Mutation = lambda source: source
+    lowering: Lowering,
+    instruction: Instruction,
+    arrays: Sequence[Array],
+    mutate: Mutation = lambda source: source,
+    *,
+    kernels: Sequence[PtxKernel] = (),
+    most: int | None = None,
+    pattern: int = 0,
+    measures: bool = False,
 ) -> tuple[list[Array], Reports]:
     kind = instruction.type
     leaves = [kind] if isinstance(kind, TensorType) else [t for t in kind.elements if isinstance(t, TensorType)]
@@ -62,6 +83,9 @@ def run_lowering(
     operands = [put(a) for a in arrays]
     results = [memory.allocate(t.bytes) for t in leaves]
     temporaries = [memory.allocate(size) for size in lowering.temporaries]
+    if pattern:
+        for place, kind_of_leaf in zip(results, leaves, strict=True):
+            memory.write(place, np.full(kind_of_leaf.bytes, pattern, np.uint8))
     for operand, leaf in lowering.copies:
         memory.write(results[leaf], arrays[operand])
 
@@ -77,10 +101,14 @@ def run_lowering(
         assert isinstance(argument, Table)
         return put(argument.array)
 
-    for call in lowering.calls:
-        kernel = compiled(mutate(emit_cuda(call.kernel, "kernel")))
+    for k, call in enumerate(lowering.calls):
+        kernel = kernels[k] if kernels else compiled(mutate(emit_cuda(call.kernel, "kernel")))
         places = [address(a) for a in call.arguments]
-        reports.take(simulate(kernel, memory, call.kernel.tasks, call.kernel.threads, places))
+        blocks = call.kernel.tasks
+        only = None
+        if most is not None:
+            only = sorted({*range(blocks)[: -(-most // 2)], *range(blocks)[max(blocks - most // 2, 0) :]})
+        reports.take(simulate(kernel, memory, blocks, call.kernel.threads, places, only, measures))
     return [
         memory.read(place, t.bytes).view(t.element.dtype).reshape(t.shape)
         for place, t in zip(results, leaves, strict=True)
