@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -38,8 +39,11 @@ class Stage:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     part: CompiledModel | Session
+    """Its inputs and outputs are these, in this order."""
 
     def run(self, values: Mapping[str, Any]) -> list[Any]:
+        if isinstance(self.part, CompiledModel):
+            return self.part.run_in_order([values[name] for name in self.inputs])
         return self.part.run(self.outputs, {name: values[name] for name in self.inputs})
 
 
@@ -57,6 +61,11 @@ class MixedPlan:
     report: FallbackReport
     finished: tuple[tuple[str, ...], ...]
     """The values that nobody needs any more after each stage."""
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """What compiled clusters make: in memory that nobody else has."""
+        return frozenset(n for stage in self.stages if isinstance(stage.part, CompiledModel) for n in stage.outputs)
 
     def fits(self, arrays: Mapping[str, Array]) -> bool:
         return _have(arrays, self.shapes) and all(
@@ -188,8 +197,7 @@ class MixedModel(CompiledModel):
             for name in finished:
                 del values[name]
         # Memory of inputs, of weights and of onnxruntime (which gives weights of its own too) is not the caller's.
-        own = {name for stage in plan.stages if isinstance(stage.part, CompiledModel) for name in stage.outputs}
-        return [values[name] if name in own else _copied(values[name]) for name in self._arguments.output_names]
+        return [values[name] if name in plan.own else _copied(values[name]) for name in self._arguments.output_names]
 
     def _plan_for(self, arrays: Mapping[str, Array]) -> MixedPlan:
         found = self._find(arrays)

@@ -14,6 +14,8 @@ def native_array(value: Any, name: str, dtype: np.dtype[Any]) -> Array:
     Arrays must have the dtype already; Python numbers and lists are converted where nothing but precision is lost;
     objects with `__dlpack__` are taken without a copy where they are dense. Raises InputError.
     """
+    if type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous and value.flags.aligned:
+        return value
     if not isinstance(value, np.ndarray) and hasattr(value, "__cuda_array_interface__"):
         raise InputError(
             f"{name}: an array on a GPU; only code for a GPU takes it, and only for shapes there is code for"

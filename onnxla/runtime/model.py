@@ -96,6 +96,12 @@ class CompiledModel:
             results = self._run(values, self._arguments.out_by_position(names, out))
         return results if output_names is None else [results[self._arguments.output_index[name]] for name in names]
 
+    def run_in_order(self, values: Sequence[Any]) -> list[Any]:
+        """Run on one value for each input, in the model's order; returns all outputs. Raises InputError as `run`."""
+        if len(values) != len(self._arguments.input_names):
+            raise InputError(f"{len(values)} values for {len(self._arguments.input_names)} inputs")
+        return self._run(list(values), None)
+
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run on arrays by position or name; returns one array, or a tuple where the model has several outputs."""
         inputs = self._arguments.input_names

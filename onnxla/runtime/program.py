@@ -105,9 +105,13 @@ def onnx_type(element: str) -> str:
     return f"tensor({_ELEMENTS[element][0]})"
 
 
+_ELEMENT_OF_TYPE = {onnx_type(element): element for element in _ELEMENTS}
+
+
 def dtype_of_onnx_type(text: str) -> np.dtype[Any] | None:
     """The dtype of `tensor(float)`; None for a type whose values are not tensors of numbers."""
-    return next((dtype_of(e) for e in _ELEMENTS if onnx_type(e) == text), None)
+    element = _ELEMENT_OF_TYPE.get(text)
+    return None if element is None else dtype_of(element)
 
 
 GPU_TRIPLE = "nvptx64-nvidia-cuda"

@@ -14,6 +14,7 @@ import onnxla
 from onnxla.errors import ArtifactError, CompileError, DeviceError, InputError, UnsupportedOpError
 from onnxla.fallback import mixed_model, session
 from onnxla.fallback.mixed_model import MixedModel
+from onnxla.frontends.onnx.model_file import read_model
 from onnxla.hlo.types import Array
 from tests.fallback.models import (
     FLOAT,
@@ -215,7 +216,10 @@ def test_outputs_that_are_inputs_and_weights_are_copies() -> None:
 # Memory
 
 
-def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("inside", [True, False], ids=["by its insides", "by public methods"])
+def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
+    if not inside:
+        monkeypatch.setattr(session._Insides, "of", lambda _: None)
     taken: dict[str, Array] = {}
     stage_run = mixed_model.Stage.run
 
@@ -226,7 +230,12 @@ def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch) -> 
         return results
 
     shared = []
-    ort_value, view_of = session.ort_value, session.view_of
+    ort_value, view_of, value_inside = session.ort_value, session.view_of, session._Insides.value
+
+    def checked_inside(insides: Any, array: Array) -> Any:
+        value = value_inside(insides, array)
+        shared.append(value.data_ptr() == array.ctypes.data)
+        return value
 
     def checked_value(array: Array) -> Any:
         value = ort_value(array)
@@ -240,6 +249,7 @@ def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(mixed_model.Stage, "run", run)
     monkeypatch.setattr(session, "ort_value", checked_value)
+    monkeypatch.setattr(session._Insides, "value", checked_inside)
     monkeypatch.setattr(session, "view_of", checked_view)
     check(nonzero_between(), {"x": np.random.default_rng(3).standard_normal((64, 64)).astype(np.float32)})
     assert shared == [True, True]
@@ -250,6 +260,17 @@ def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_view_keeps_what_it_views() -> None:
     views = [session.view_of(session.ort_value(np.full(1 << 16, k, np.int64))) for k in range(20)]
     assert all((view == k).all() for k, view in enumerate(views))
+
+
+def test_arrays_with_gaps_reach_onnxruntime_whole() -> None:
+    """Dense copies live as long as onnxruntime reads them."""
+    nodes = [node("MurmurHash3", ["x"], ["y"], domain="com.microsoft", positive=0)]
+    part = read_model(model_of(nodes, {"x": (INT, [300, 200])}, {"y": TensorProto.INT32}, {}))
+    ran = session.Session(part, 1)
+    for k in range(5):
+        wide = np.random.default_rng(k).integers(0, 1000, (300, 400))
+        (whole,), (gapped,) = (ran.run(["y"], {"x": x}) for x in (wide[:, ::2].copy(), wide[:, ::2]))
+        np.testing.assert_array_equal(whole, gapped)
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.float16, np.float64, np.uint64, "bfloat16"])
