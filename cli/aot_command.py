@@ -52,7 +52,7 @@ def write_ahead(
     as_json: arguments.Json = False,
 ) -> None:
     """Compile a model to a C library that needs neither Python nor onnxla."""
-    from onnxla.ahead.header import c_identifier
+    from onnxla.ahead.header import library_name
     from onnxla.ahead.library import write_library
 
     options = [*(option or ()), *target_options(triple, cpu)]
@@ -64,7 +64,7 @@ def write_ahead(
         wanted = request(model, shape, dim, constant, options, None)
         compiled = wanted.compile()
         require_programs(compiled, wanted)
-    library = write_library(compiled, output, name or c_identifier(model.resolve().stem))
+    library = write_library(compiled, output, name if name is not None else library_name(model.resolve().stem))
     if as_json:
         print_json(library)
     else:

@@ -16,6 +16,7 @@ from onnxla.errors import CompileError, InputError, ModelFormatError
 from onnxla.frontends.hlo.model_file import HloModel, is_hlo, is_text, read_hlo
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflow, read_tensorflow
+from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.hlo.types import Array
 from onnxla.padding import with_padding
 from onnxla.runtime.model import CompiledModel, load_compiled
@@ -74,13 +75,15 @@ def compile(
     """
     if shapes is not None and input_shapes is not None:
         raise InputError("shapes and input_shapes are one argument under two names; give one of them")
-    shapes = shapes if shapes is not None else input_shapes
+    shapes = shapes_of(shapes if shapes is not None else input_shapes)
+    given_sizes = sizes_of(dims)
+    num_threads = None if num_threads is None else whole_number(num_threads, "num_threads", 1)
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
     if tune is not None:
         settings = replace(settings, tune_seconds=float(tune))
     cut = _Cut(signature, inputs, outputs, state)
-    choices = list(_each_size(dims or {}))
+    choices = list(_each_size(given_sizes))
     if fallback is not None:
         if (
             cut != _Cut()
@@ -92,7 +95,7 @@ def compile(
             raise InputError("fallback= is for ONNX models")
         onnx = cast(ModelSource, model)
         return _mixed(
-            onnx, fallback, target, shapes or {}, dims or {}, values, settings, limits, folder, num_threads, progress
+            onnx, fallback, target, shapes, given_sizes, values, settings, limits, folder, num_threads, progress
         )
     programs: list[Program] = []
     reports: list[CompileReport] = []
@@ -104,15 +107,15 @@ def compile(
                 with watch.span("", k / len(choices), (k + 1) / len(choices)):
                     program, report = compiler.program(shapes, sizes)
                     if settings.pad_to_bucket:
-                        program = with_padding(source, program, shapes or {}, dims or {}, sizes, settings.pad_to_bucket)
+                        program = with_padding(source, program, shapes, given_sizes, sizes, settings.pad_to_bucket)
                 programs.append(program)
                 reports.append(report)
         except CompileError as error:
             if programs or len(choices) > 1 or not may_compile_later(error):
                 raise
-    fixed = _single_sizes(dims or {})
+    fixed = _single_sizes(given_sizes)
     padded = {p.padding.name for p in programs if p.padding is not None}
-    interface = source.signature({n: size for n, size in fixed.items() if n not in padded}, shapes or {})
+    interface = source.signature({n: size for n, size in fixed.items() if n not in padded}, shapes)
     if len(programs) == 1 and not padded:
         interface = replace(
             interface, inputs=input_tensors(programs[0]), outputs=result_tensors(programs[0], interface.outputs)
@@ -134,7 +137,7 @@ def _mixed(
     fallback: str,
     target: str,
     shapes: Shapes,
-    dims: Dims,
+    dims: Mapping[str, Sequence[int]],
     constants: Mapping[str, Array],
     options: CompileOptions,
     limits: Limits | None,
@@ -191,6 +194,8 @@ def _options(options: Options) -> CompileOptions:
     """The options with the environment's values for what is not given. Raises InputError for names there are not."""
     if isinstance(options, CompileOptions):
         return options
+    if options is not None and not isinstance(options, Mapping):
+        raise InputError(f"options are CompileOptions or a dict, not {type(options).__name__}")
     known = {f.name for f in fields(CompileOptions)}
     unknown = sorted(set(options or {}) - known)
     if unknown:
@@ -198,22 +203,15 @@ def _options(options: Options) -> CompileOptions:
     return CompileOptions.from_environment(**(options or {}))
 
 
-def _each_size(dims: Dims) -> Iterator[dict[str, int]]:
+def _each_size(sizes: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
     """Every combination of the sizes of the dimensions."""
-    lists = [
-        [int(sizes)] if isinstance(sizes, (int, np.integer)) else [int(n) for n in sizes] for sizes in dims.values()
-    ]
-    empty = [name for name, sizes in zip(dims, lists, strict=True) if not sizes]
-    if empty:
-        raise InputError(f"no sizes given for dimension {', '.join(empty)}")
-    for combination in itertools.product(*lists):
-        yield dict(zip(dims, combination, strict=True))
+    for combination in itertools.product(*sizes.values()):
+        yield dict(zip(sizes, combination, strict=True))
 
 
-def _single_sizes(dims: Dims) -> dict[str, int]:
-    """The dimensions of `dims` that have one size."""
-    choices = list(_each_size(dims))
-    return {name: choices[0][name] for name in dims if len({c[name] for c in choices}) == 1}
+def _single_sizes(sizes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The dimensions that have one size."""
+    return {name: given[0] for name, given in sizes.items() if len(given) == 1}
 
 
 def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:

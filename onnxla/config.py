@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from onnxla.errors import InputError
+from onnxla.given import number, whole_number
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
@@ -27,6 +28,23 @@ def _boolean(text: str) -> bool:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _checked(name: str, value: Any, read: Callable[[str], Any]) -> Any:
+    """A value that was given in Python for a knob whose text `read` reads."""
+    if read is int:
+        return whole_number(value, name, 0)
+    if read is float:
+        return number(value, name)
+    if read is _boolean:
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise InputError(f"{name}={value!r}: choose True or False")
+        return bool(value)
+    if read is str and isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if read is _names and isinstance(value, (tuple, list)) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    raise InputError(f"{name}={value!r}: {'a text' if read is str else 'a list of names'} is needed")
 
 
 def _knob(default: Any, read: Callable[[str], Any], about: str, variable: str = "") -> Any:
@@ -55,6 +73,13 @@ class _Settings:
             if text is not None:
                 values[knob.name] = cls._read(knob.metadata, text)
         return cls(**{**values, **overrides})
+
+    def __post_init__(self) -> None:
+        """Every value is of its knob's kind, whole numbers and texts as Python's own. Raises InputError."""
+        for knob in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, knob.name)
+            if value is not None or knob.default is not None:
+                object.__setattr__(self, knob.name, _checked(knob.name, value, knob.metadata["read"]))
 
     @classmethod
     def describe(cls) -> list[Knob]:
@@ -142,12 +167,13 @@ class CompileOptions(_Settings):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.precision not in PRECISIONS:
             raise InputError(f"precision={self.precision!r}: choose one of {', '.join(map(repr, PRECISIONS))}")
         if self.opt_level not in (0, 1, 2, 3):
             raise InputError(f"opt_level={self.opt_level!r}: choose 0, 1, 2 or 3")
-        if self.compile_timeout is not None and not self.compile_timeout > 0:
-            raise InputError(f"compile_timeout={self.compile_timeout!r}: choose a number of seconds above 0")
+        if self.compile_timeout == 0:
+            raise InputError(f"compile_timeout={self.compile_timeout:g}: choose a number of seconds above 0")
 
         if not 0 <= self.tune_seconds < float("inf"):
             raise InputError(f"tune_seconds={self.tune_seconds!r}: choose a number of seconds, or 0")
@@ -198,6 +224,7 @@ class RuntimeSettings(_Settings):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.verify_weights not in ("fast", "full", "off"):
             raise InputError(f"verify_weights={self.verify_weights!r}: choose 'fast', 'full' or 'off'")
         for name in ("num_threads", "specialisations"):
@@ -219,6 +246,7 @@ class Limits(_Settings):
     text_bytes: int = _knob(1 << 30, int, "Longest HLO text, in bytes.", "ONNXLA_MAX_TEXT_BYTES")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.nesting <= 200:
             raise InputError(f"nesting={self.nesting}: choose 1 to 200, which is as deep as this compiler can follow")
 

@@ -7,8 +7,6 @@ own number (`passes/row_independence.py`). Nothing is compiled for it, so a size
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from onnxla import watch
 from onnxla.errors import CompileError, InputError
 from onnxla.passes.row_independence import prove_rows
@@ -23,7 +21,7 @@ def with_padding(
     source: Source,
     program: Program,
     shapes: Shapes,
-    dims: Mapping[str, int | Sequence[int]],
+    dims: Mapping[str, Sequence[int]],
     sizes: Mapping[str, int],
     name: str,
 ) -> Program:
@@ -52,13 +50,11 @@ def with_padding(
     return replace(program, padding=Padding(name, rows, least, dict(inputs.values()), places))
 
 
-def _least(dims: Mapping[str, int | Sequence[int]], sizes: Mapping[str, int], name: str) -> int:
+def _least(dims: Mapping[str, Sequence[int]], sizes: Mapping[str, int], name: str) -> int:
     """The fewest rows that are padded to `sizes[name]`."""
     if name not in dims:
         raise InputError(f"pad_to_bucket={name!r}: give it sizes, such as dims={{{name!r}: [1, 8, 32]}}")
-    given = dims[name]
-    buckets = [int(given)] if isinstance(given, (int, np.integer)) else [int(n) for n in given]
-    return max((n for n in buckets if n < sizes[name]), default=0) + 1
+    return max((n for n in dims[name] if n < sizes[name]), default=0) + 1
 
 
 def _require_plain(program: Program, name: str) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from typer.testing import CliRunner
 
 import onnxla
 from onnxla.ahead import cpu_check
-from onnxla.ahead.header import c_header, c_identifier
+from onnxla.ahead.header import c_header, c_identifier, library_name
 from onnxla.ahead.library import write_library
+from onnxla.ahead.reserved_names import DECLARED, KEYWORDS, MACROS
 from onnxla.ahead.wasm import LINKER
 from onnxla.cli.main import app
 from onnxla.codegen.cpu.target import LEVELS
@@ -23,7 +25,7 @@ from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.elf import AARCH64, X86_64, read_object
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.model import CompiledModel
-from onnxla.runtime.program import Array
+from onnxla.runtime.program import Array, TensorSignature
 
 RISCV = 243
 """Of e_machine; our own linker knows no RISC-V, C's do."""
@@ -244,6 +246,47 @@ def test_the_header_names_every_array() -> None:
 )
 def test_names_become_identifiers(name: str, identifier: str) -> None:
     assert c_identifier(name) == identifier
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("int", "no C identifier"),
+        ("co_await", "no C identifier"),
+        ("errno", "no C identifier"),
+        ("INT_MAX", "no C identifier"),
+        ("printf", "a function or type of C or POSIX"),
+        ("expf", "a function or type of C or POSIX"),
+        ("size_t", "no C identifier"),
+        ("pthread_t", "a function or type of C or POSIX"),
+        ("math", r"math\.h of C or POSIX"),
+        ("m", "libm of the C library"),
+        ("pthread", "pthread"),
+        ("onnxla_pool", "the thread pool of all libraries"),
+        ("", "no C identifier"),
+    ],
+)
+def test_names_that_c_has_are_refused(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        write_library(network(), tmp_path, name)
+    assert not list(tmp_path.iterdir())
+    assert name == "" or library_name(name) == f"v_{name}"
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+@needs_compiler
+def test_arrays_may_have_any_name_beside_the_headers_of_c(tmp_path: Path, language: str) -> None:
+    """Words of the language, macros, functions and types, and the names of the header's own variables."""
+    names = [*sorted(KEYWORDS | MACROS | DECLARED), "inputs", "threads", "network"]
+    inputs = tuple(TensorSignature(name, "f32", (2,)) for name in names)
+    program = replace(network().programs[0], inputs=inputs)
+    headers = "assert complex errno fenv float inttypes iso646 limits math setjmp signal stdio stdlib string time"
+    headers = headers if language == "c" else headers.replace("complex ", "")
+    includes = "".join(f"#include <{name}.h>\n" for name in headers.split())
+    (tmp_path / "main.c").write_text(f"{includes}{c_header('network', program)}")
+    command = ["cc", "-x", language, "-fsyntax-only", str(tmp_path / "main.c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:2000]
 
 
 def test_equal_models_give_equal_bytes(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"onnxla.frontends": "frontends", "onnxla.passes": "passes", "onnxla.codegen": "codegen", "onnxla.cli": "cli"}
 
-BASE = {"onnxla.errors", "onnxla.config", "onnxla.watch", "onnxla.files"}
+BASE = {"onnxla.errors", "onnxla.given", "onnxla.config", "onnxla.watch", "onnxla.files"}
 HLO = BASE | {"onnxla.hlo"}
 COMPILER = HLO | {f"onnxla.{name}" for name in ("frontends", "passes", "codegen", "runtime", "compiler", "sources")}
 MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.errors": set(),
-    "onnxla.config": {"onnxla.errors"},
+    "onnxla.given": {"onnxla.errors"},
+    "onnxla.config": {"onnxla.errors", "onnxla.given"},
     "onnxla.watch": {"onnxla.errors"},
     "onnxla.files": set(),
     "onnxla.hlo": HLO,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from onnxla.ahead.reserved_names import DECLARED, HEADERS, KEYWORDS, LIBRARIES, MACROS
 from onnxla.runtime.program import Program, TensorSignature
 from onnxla.version import __version__
 
@@ -17,18 +18,37 @@ _TYPES = {
     **dict.fromkeys(("f16", "bf16"), "uint16_t"),
 }
 """Others lie in a byte each."""
-_RESERVED = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true "
-    "false nullptr class delete new private protected public template this throw try using virtual inputs outputs "
-    "threads".split()
-)
+_RESERVED = KEYWORDS | MACROS | {"inputs", "outputs", "threads", "int64_t", "size_t", *_TYPES.values()}
+"""What no array of a header may be called: its own variables and the types it uses among them."""
+_SUFFIXES = ("", "_run", "_run_in", "_arena_bytes", "_cpu_fits", "_weights", "_program")
 
 
 def c_identifier(text: str) -> str:
-    """`text` as a C identifier: letters, digits and underscores, not a word that C or C++ reserves."""
+    """`text` as a C identifier: letters, digits and underscores, not a word that C or C++ reserves or a macro of C."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
     return f"v_{name}" if not name or name[0].isdigit() or name[0] == "_" or name in _RESERVED else name
+
+
+def library_name(text: str) -> str:
+    """`text` as the name of a library: an identifier that no header or library of C has already."""
+    name = c_identifier(text)
+    return f"v_{name}" if taken_by(name) else name
+
+
+def taken_by(name: str) -> str:
+    """What of C has the name of a library, or a name that its functions would get; empty where nothing has."""
+    if name in KEYWORDS or name in MACROS:
+        return "a word that C or C++ reserves, or a macro of C's headers"
+    found = next((name + suffix for suffix in _SUFFIXES if name + suffix in DECLARED), "")
+    if found:
+        return "a function or type of C or POSIX" if found == name else f"the beginning of {found}, which POSIX has"
+    if name in HEADERS:
+        return f"{name}.h of C or POSIX"
+    if name in LIBRARIES:
+        return f"lib{name} of the C library or the compiler"
+    if name.startswith(("onnxla_parallel_for", "onnxla_pool")):
+        return "the thread pool of all libraries"
+    return ""
 
 
 def c_header(name: str, program: Program) -> str:

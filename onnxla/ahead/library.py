@@ -15,7 +15,7 @@ from pathlib import Path
 from onnxla.ahead.archive import archive
 from onnxla.ahead.build_files import cmake_config, pkg_config
 from onnxla.ahead.cpu_check import cpu_check
-from onnxla.ahead.header import c_header, c_identifier
+from onnxla.ahead.header import c_header, c_identifier, taken_by
 from onnxla.ahead.objects import data_object, flags_of, rename_symbols
 from onnxla.ahead.wasm import is_wasm, wasm_module
 from onnxla.codegen.cpu.compile_llvm import compile_module
@@ -86,12 +86,14 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
     """Write `lib<name>.a`, `<name>.h`, `<name>.pc`, `<name>-config.cmake` and, where there is a C compiler for the
     machine, `lib<name>.so` to `folder`.
 
-    The model must be compiled for one set of shapes. Raises InputError for a name that is no C identifier or a model
-    without code, DeviceError for one of a GPU, ArtifactError where its results are no plain arrays or a file cannot be
-    written.
+    The model must be compiled for one set of shapes. Raises InputError for a name that is no C identifier or that C
+    has already, or a model without code, DeviceError for one of a GPU, ArtifactError where its results are no plain
+    arrays or a file cannot be written.
     """
     if not name or c_identifier(name) != name:
         raise InputError(f"{name!r} is no C identifier: choose letters, digits and underscores, no keyword")
+    if taken := taken_by(name):
+        raise InputError(f"{name!r} is {taken}: choose another name")
     program = _only_program(model)
     if is_wasm(program):
         return _write_wasm(Path(folder), name, program)

@@ -15,6 +15,7 @@ import numpy as np
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError
+from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.arguments import Arguments, Out
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
@@ -48,8 +49,8 @@ class CompiledModel:
         reports: "Sequence[CompileReport]" = (),
         state: Mapping[str, Array] | None = None,
     ) -> None:
-        if num_threads is not None and num_threads < 1:
-            raise InputError(f"num_threads={num_threads}: at least 1 is needed")
+        if num_threads is not None:
+            num_threads = whole_number(num_threads, "num_threads", 1)
         self._signature = signature
         self._arguments = Arguments(signature, constants or {})
         self.state = ModelState(state or {})
@@ -124,6 +125,7 @@ class CompiledModel:
         """
         from onnxla.runtime.profiler import MOST_SPANS, new_profile, profile_of, span_count
 
+        runs = whole_number(runs, "runs", 1)
         choice, values = self._prepare(self._arguments.by_position(feeds))
         executable = choice.executable
         native = native_strings(executable.program, values)
@@ -141,7 +143,7 @@ class CompiledModel:
 
         compared = overhead and not executable.program.state
         profiles, plain, profiled = [], [], []
-        for _ in range(max(runs, 1)):
+        for _ in range(runs):
             if compared:
                 plain.append(timed(None))
             profiles.append(new_profile(len(steps), records))
@@ -219,7 +221,8 @@ class CompiledModel:
         """
         from onnxla.runtime.warming import warm_up
 
-        return warm_up(self._specialisations, self._signature, self.num_threads, feeds or {}, shapes or {}, dims or {})
+        sizes = (shapes_of(shapes), sizes_of(dims))
+        return warm_up(self._specialisations, self._signature, self.num_threads, feeds or {}, *sizes)
 
     # Inside
 

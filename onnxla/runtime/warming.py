@@ -13,7 +13,7 @@ from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations
 from onnxla.runtime.vocabulary import native_strings
 
-Sizes = Mapping[str, int | Sequence[int]]
+Sizes = Mapping[str, Sequence[int]]
 
 
 def warm_up(
@@ -58,8 +58,7 @@ def _sets_of_arrays(
                 if t.name in known
             }
         return
-    lists = [[int(sizes)] if isinstance(sizes, (int, np.integer)) else list(map(int, sizes)) for sizes in dims.values()]
-    for sizes in itertools.product(*lists):
+    for sizes in itertools.product(*dims.values()):
         chosen = dict(zip(dims, sizes, strict=True))
         yield {t.name: _array(t, feeds, shapes, chosen) for t in signature.inputs}
 
