@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.models import is_artifact, request, require_programs
+from onnxla.cli.models import is_artifact, load_artifact, request, require_programs
 from onnxla.cli.output import print_json, say, size
 from onnxla.errors import InputError
-from onnxla.runtime.model import load_compiled
 
 if TYPE_CHECKING:
     from onnxla.ahead.library import Library
@@ -59,7 +58,7 @@ def write_ahead(
     if is_artifact(model):
         if options:
             raise InputError("an artifact is compiled already: give its model, to compile it for another machine")
-        compiled = load_compiled(model)
+        compiled = load_artifact(model)
     else:
         wanted = request(model, shape, dim, constant, options, None)
         compiled = wanted.compile()

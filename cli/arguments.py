@@ -1,6 +1,7 @@
 """Arguments that several commands take, and what their text means."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -69,12 +70,25 @@ Inputs: TypeAlias = Annotated[
         "is random.",
     ),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of random inputs.")]
+
+
+def sensible(value: float | None) -> float | None:
+    """A number of an option that is no NaN and not below 0."""
+    if value is not None and not 0 <= value < math.inf:
+        raise typer.BadParameter(f"{value} is no number from 0 on")
+    return value
+
+
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")]
 Threads: TypeAlias = Annotated[
     int | None, typer.Option("--threads", "-t", min=1, help="Most threads to use; by default all that there are.")
 ]
-Rtol: TypeAlias = Annotated[float | None, typer.Option("--rtol", help="Relative tolerance in place of the type's own.")]
-Atol: TypeAlias = Annotated[float | None, typer.Option("--atol", help="Absolute tolerance in place of the type's own.")]
+Rtol: TypeAlias = Annotated[
+    float | None, typer.Option("--rtol", callback=sensible, help="Relative tolerance in place of the type's own.")
+]
+Atol: TypeAlias = Annotated[
+    float | None, typer.Option("--atol", callback=sensible, help="Absolute tolerance in place of the type's own.")
+]
 Target: TypeAlias = Annotated[str, typer.Option("--target", help="What to make code for: cpu or gpu.")]
 Fallback: TypeAlias = Annotated[
     str | None,
@@ -92,7 +106,7 @@ def parse_dims(texts: Sequence[str] | None) -> dict[str, int | list[int]]:
     """`batch=8` -> {"batch": 8}, `batch=1,8` -> {"batch": [1, 8]}. Raises InputError."""
     dims: dict[str, int | list[int]] = {}
     for name, text in _pairs(texts, "--dim", "batch=8"):
-        sizes = list(_sizes(text, ",", "--dim"))
+        sizes = list(dict.fromkeys(_sizes(text, ",", "--dim")))
         if not sizes:
             raise InputError(f"--dim {name}=: a size is missing")
         dims[name] = sizes[0] if len(sizes) == 1 else sizes

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.feeds import feeds_for, read_inputs
-from onnxla.cli.models import clusters_of, is_artifact, request
+from onnxla.cli.models import clusters_of, is_artifact, load_and_feed, request
 from onnxla.cli.output import duration, print_json, say, table
 from onnxla.debugging.comparison import compare_all
 from onnxla.debugging.parts import flat_outputs
@@ -18,7 +17,12 @@ from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
 
 Rounds = Annotated[int, typer.Option("--rounds", min=1, help="How often the two take turns.")]
-Burst = Annotated[float, typer.Option("--burst", min=0.0, help="Seconds that each runs in a round, at least 3 runs.")]
+Burst = Annotated[
+    float,
+    typer.Option(
+        "--burst", min=0.0, callback=arguments.sensible, help="Seconds that each runs in a round, at least 3 runs."
+    ),
+]
 _WARMUP = 3
 _LEAST = 3
 
@@ -55,13 +59,13 @@ def bench(
     if is_artifact(model):
         raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
     wanted = request(model, shape, dim, constant, option, threads=threads, target=target, fallback=fallback)
-    compiled = wanted.load()
-    feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(input), seed, wanted.single_dims)
+    loaded = load_and_feed(wanted, input, seed)
+    compiled, feeds = loaded.model, loaded.feeds
     witness = Witness(model, compiled.num_threads)
     arrays, all_arrays = feeds.arrays, {**wanted.constants, **feeds.arrays}
     names = [t.name for t in compiled.get_outputs()]
     theirs = flat_outputs(witness.run(all_arrays, names))
-    mine = flat_outputs(dict(zip(names, compiled.run(None, arrays), strict=True)))
+    mine = flat_outputs(loaded.run())
     differing = [c.name for c in compare_all(mine, theirs) if not c.agrees]
 
     def run_ours() -> object:

@@ -15,11 +15,12 @@ import onnxla
 from onnxla.cli.doctor_command import facts
 from onnxla.cli.feeds import write_outputs
 from onnxla.cli.output import plain, safe
+from onnxla.cli.outputs import writing_to
 from onnxla.debugging.find_fault import Model
 from onnxla.debugging.model_part import whole_proto
 from onnxla.debugging.random_weights import randomize_weights
 from onnxla.debugging.trial import Settings
-from onnxla.errors import InputError
+from onnxla.files import writing
 from onnxla.version import __version__
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -89,13 +90,14 @@ def _readme(command: str, replaced: int | None, seed: int | None, failed: bool) 
 
 def _pack(path: Path, folder: Path) -> list[str]:
     names = []
-    try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in _files(folder):
-                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
-                names.append(name)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be written: {error}") from error
+    with (
+        writing_to(path),
+        writing(path) as written,
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, data in _files(folder):
+            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
+            names.append(name)
     return names
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.feeds import require_sizes
 from onnxla.cli.models import Request, request
-from onnxla.cli.output import print_json, say, size, table, verdict
+from onnxla.cli.output import count, print_json, say, size, table, verdict
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError
 from onnxla.runtime.cache import CompileCache, KeyComparison
@@ -42,10 +43,8 @@ def list_entries(folder: Folder = None, as_json: arguments.Json = False) -> None
             for r in rows
         ],
     )
-    say(
-        f"{len(rows)} entries, {size(sum(r['bytes'] for r in rows))} of {size(store.max_bytes)} in {store.folder}",
-        style="dim",
-    )
+    used = size(sum(r["bytes"] for r in rows))
+    say(f"{count(len(rows), 'entry')}, {used} of {size(store.max_bytes)} in {store.folder}", style="dim")
 
 
 @cache.command("explain")
@@ -62,13 +61,25 @@ def explain(
     end: arguments.To = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Say whether a model's code is in the cache and, part by part of its key, in what the nearest entry differs."""
+    """Say whether a model's code is in the cache and, part by part of its key, in what the nearest entry differs.
+
+    With several sizes of a dimension it says so for each of them.
+    """
     wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
     store = _store(folder, wanted.options)
-    found = _compare(store, wanted)
+    sizes = wanted.each_size()
+    found = [_compare(store, wanted, dims) for dims in sizes]
     if as_json:
-        print_json(_explanation(found))
+        each = [{"dims": dims, **_explanation(one)} for dims, one in zip(sizes, found, strict=True)]
+        print_json(_explanation(found[0]) if len(found) == 1 else {"hit": all(e["hit"] for e in each), "sizes": each})
         return
+    for dims, one in zip(sizes, found, strict=True):
+        if len(found) > 1:
+            say(", ".join(f"{name}={size}" for name, size in dims.items()), style="bold")
+        _print_explanation(one)
+
+
+def _print_explanation(found: KeyComparison | None) -> None:
     if found is None:
         say("miss: the cache is empty")
         return
@@ -95,7 +106,10 @@ def prune(
         str | None, typer.Option("--to-size", metavar="SIZE", help="Leave as much: `500M`, `2G`; by default the limit.")
     ] = None,
     unused_days: Annotated[
-        float | None, typer.Option("--unused-days", min=0, help="Remove what was not used for so many days.")
+        float | None,
+        typer.Option(
+            "--unused-days", min=0, callback=arguments.sensible, help="Remove what was not used for so many days."
+        ),
     ] = None,
     damaged: Annotated[bool, typer.Option("--damaged", help="Remove what cannot be read or may not be.")] = False,
     as_json: arguments.Json = False,
@@ -142,13 +156,14 @@ def _row(store: CompileCache, entry: CacheEntry) -> dict[str, Any]:
     }
 
 
-def _compare(store: CompileCache, wanted: Request) -> KeyComparison | None:
+def _compare(store: CompileCache, wanted: Request, dims: dict[str, int]) -> KeyComparison | None:
     from onnxla.compiler import Compiler
     from onnxla.hlo.printer import print_module
 
     source = wanted.source()
+    require_sizes(source.signature(dims, wanted.shapes).inputs, dims)
     compiler = Compiler(source, wanted.target, wanted.options)
-    imported = source.load(wanted.shapes, wanted.single_dims, {})
+    imported = source.load(wanted.shapes, dims, {})
     return store.compare(compiler.cache_key(imported, print_module(imported.module)))
 
 
@@ -166,7 +181,7 @@ def _say_removed(store: CompileCache, gone: list[CacheEntry], as_json: bool) -> 
         names = [e.path.name for e in gone]
         print_json({"folder": str(store.folder), "removed": names, "removed_bytes": removed, "left_bytes": rest})
     else:
-        say(f"{len(gone)} files removed, {size(removed)}; {len(left)} entries left, {size(rest)}")
+        say(f"{count(len(gone), 'file')} removed, {size(removed)}; {count(len(left), 'entry')} left, {size(rest)}")
 
 
 def _bytes(text: str) -> int:

@@ -8,7 +8,7 @@ import typer
 from onnxla import CompiledModel
 from onnxla.cli import arguments
 from onnxla.cli.models import is_artifact, request, require_programs
-from onnxla.cli.output import duration, print_json, say, signature_line, size
+from onnxla.cli.output import count, duration, print_json, say, signature_line, size
 from onnxla.cli.outputs import require_distinct
 from onnxla.errors import InputError
 from onnxla.runtime.report import CompileReport
@@ -97,7 +97,7 @@ def _print_summary(compiled: CompiledModel, path: Path, written: int) -> None:
     say(f"  outputs  {signature_line(compiled.get_outputs())}")
     if compiled.state:
         total = sum(s.bytes for s in compiled.state.signatures())
-        say(f"  state    {len(compiled.state)} variables, {size(total)}, which runs change")
+        say(f"  state    {count(len(compiled.state), 'variable')}, {size(total)}, which runs change")
     if len(compiled.programs) > 1:
         say(f"  code for {len(compiled.programs)} sets of shapes; the numbers are of the last")
     report = compiled.report
@@ -110,8 +110,8 @@ def report_lines(report: CompileReport) -> list[str]:
     """What compiling did, a line for each idea."""
     stages = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
     return [
-        f"work     {report.nodes} nodes -> {report.instructions} instructions -> {report.kernels} kernels, "
-        f"{report.steps} steps",
+        f"work     {count(report.nodes, 'node')} -> {count(report.instructions, 'instruction')} -> "
+        f"{count(report.kernels, 'kernel')}, {count(report.steps, 'step')}",
         f"memory   arena {size(report.arena_bytes)} (all intermediates: {size(report.intermediate_bytes)}), "
         f"weights {size(report.weights_bytes)}, code {size(report.code_bytes)}",
         f"time     {duration(report.total_seconds)}: {stages}" + (" (from the cache)" if report.from_cache else ""),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.output import print_json, progress_bar, say, table
+from onnxla.cli.output import count, print_json, progress_bar, say, table
+from onnxla.cli.outputs import write_output
 from onnxla.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def conformance(
     if table_to is not None:
         from onnxla.cli.conformance_table import markdown
 
-        table_to.write_text(markdown(results))
+        write_output(table_to, markdown(results))
     if as_json:
         print_json([_as_json(r) for r in results])
     else:
@@ -90,7 +91,7 @@ def _print(results: "list[Result]") -> None:
     ]
     table(("operator", ">tests", ">pass", ">reject", ">fail", ">ORT pass", ">reject", ">fail"), rows)
     passed, rejected, failed = counts(r.outcome for r in results)
-    say(f"{len(results)} tests: {passed} pass, {rejected} are rejected, {failed} fail")
+    say(f"{count(len(results), 'test')}: {passed} pass, {rejected} are rejected, {failed} fail")
     if any(r.reference for r in results):
         passed, rejected, failed = counts(r.reference for r in results)
         say(f"onnxruntime: {passed} pass, {rejected} are rejected, {failed} fail")

@@ -23,14 +23,17 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the smallest model; by default MODEL-fault."),
 ]
-Seconds = Annotated[float, typer.Option("--seconds", min=1, help="About how long to look for a smaller model.")]
+Seconds = Annotated[
+    float,
+    typer.Option("--seconds", min=1, callback=arguments.sensible, help="About how long to look for a smaller model."),
+]
 Bundle = Annotated[
     Path | None,
     typer.Option("--bundle", metavar="FILE.zip", help="Look for nothing; pack a report of the model and this machine."),
 ]
 RandomWeights = Annotated[
     int | None,
-    typer.Option("--random-weights", metavar="SEED", help="In the bundle: random numbers in place of weights."),
+    typer.Option("--random-weights", min=0, metavar="SEED", help="In the bundle: random numbers in place of weights."),
 ]
 
 

@@ -35,6 +35,7 @@ def explain(
     Dimensions that have no size yet are taken as 1: they are no fault, since the first run may settle them.
     """
     wanted = request(model, shape, dim, constant, signature=signature, inputs=begin, outputs=end, fallback=fallback)
+    wanted.require_names()
     found, sizes = _report(wanted)
     assumed = sizes.words()
     clusters = None if fallback is None else _clusters(wanted, sizes)

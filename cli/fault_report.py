@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import write_outputs
 from onnxla.cli.output import safe, say
+from onnxla.cli.outputs import writing_to
 from onnxla.debugging.culprit import Blame
-from onnxla.errors import InputError
 from onnxla.version import __version__
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_case(folder: Path, fault: "Finding", arguments: Sequence[str]) -> None
     """Write `model.onnx`, `inputs.npz`, `replay.sh` and `README.txt`. Raises InputError where that fails."""
     from onnxla.debugging.model_part import whole_proto
 
-    try:
+    with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.onnx").write_bytes(whole_proto(fault.case.model).SerializeToString())
         write_outputs(folder / "inputs.npz", fault.case.feeds)
@@ -35,8 +35,6 @@ def write_case(folder: Path, fault: "Finding", arguments: Sequence[str]) -> None
         script.write_text(f'#!/bin/sh\ncd "$(dirname "$0")" && {command}\n')
         script.chmod(0o755)
         (folder / "README.txt").write_text("\n".join([f"Found by onnxla {__version__}.", "", *lines_of(fault), ""]))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder} cannot be written: {error}") from error
 
 
 def lines_of(finding: "Finding") -> list[str]:

@@ -1,6 +1,7 @@
 """Inputs of a run: arrays from files, seeded random ones for the rest; and the file that outputs go to."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from onnxla.cli.output import count
+from onnxla.cli.outputs import writing_to
 from onnxla.errors import InputError
+from onnxla.files import writing
 from onnxla.runtime.program import Array
 from onnxla.runtime.signature import ModelTensor
 
@@ -82,10 +86,17 @@ def _read_tensor(path: Path) -> Array:
 
 def _read_npz(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: np.asarray(arrays[name]) for name in arrays.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise InputError(f"{path} is one array, not an .npz file of arrays by name: call it .npy")
+        with loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
+    others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if others or not arrays:
+        raise InputError(f"{path} holds {f'{others[0]}, which is no array' if others else 'no arrays'}")
+    return arrays
 
 
 def _read_folder(folder: Path, given: GivenArrays) -> None:
@@ -114,7 +125,7 @@ def feeds_for(
     named |= _by_position(given.inputs, inputs, "input") | _by_position(given.outputs, outputs, "output")
     if given.only is not None:
         if len(inputs) != 1:
-            raise InputError(f"the model has {len(inputs)} inputs: write name=file.npy; {_listed(inputs)}")
+            raise InputError(f"the model has {count(len(inputs), 'input')}: write name=file.npy; {_listed(inputs)}")
         named[inputs[0].name] = given.only
     tensors = {t.name: t for t in (*outputs, *inputs)}
     unknown = sorted(set(named) - set(tensors))
@@ -151,22 +162,20 @@ def random_array(tensor: ModelTensor, sizes: Mapping[str, int], rng: np.random.G
 
 def write_outputs(path: Path, outputs: Mapping[str, Array]) -> None:
     """Write arrays into an `.npz` file, under any names. Raises InputError where that fails."""
-    try:
+    with writing_to(path), writing(path) as written:
         # np.savez takes names as keyword arguments, of which it keeps some for itself
-        with zipfile.ZipFile(path, "w") as archive:
+        with zipfile.ZipFile(written, "w") as archive:
             for name, array in outputs.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(
                         file, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False
                     )
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be written: {error}") from error
 
 
 def _by_position(arrays: Mapping[int, Array], tensors: Sequence[ModelTensor], kind: str) -> dict[str, Array]:
     extra = [f"{kind}_{position}" for position in arrays if position >= len(tensors)]
     if extra:
-        raise InputError(f"the model has {len(tensors)} {kind}s, and none for {', '.join(extra)}")
+        raise InputError(f"the model has {count(len(tensors), kind)}, and none for {', '.join(extra)}")
     return {tensors[position].name: array for position, array in arrays.items()}
 
 

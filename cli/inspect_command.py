@@ -12,7 +12,7 @@ from onnxla import CompiledModel
 from onnxla.cli import arguments
 from onnxla.cli.compile_command import report_lines
 from onnxla.cli.models import Request, is_artifact, request, require_programs
-from onnxla.cli.output import print_json, safe, say, signature_line, size, table
+from onnxla.cli.output import count, print_json, safe, say, signature_line, size, table
 from onnxla.cli.outputs import require_distinct
 from onnxla.cli.page_file import write_page
 from onnxla.cli.roofline_table import show_roofline
@@ -156,8 +156,8 @@ def _print_summary(compiled: CompiledModel) -> None:
             say(line)
     else:
         say(
-            f"work     {program.instruction_count} instructions -> {program.kernel_count} kernels, "
-            f"{len(program.steps)} steps"
+            f"work     {count(program.instruction_count, 'instruction')} -> {count(program.kernel_count, 'kernel')}, "
+            f"{count(len(program.steps), 'step')}"
         )
         say(
             f"memory   arena {size(memory.arena)} (all intermediates: {size(memory.intermediates)}), "

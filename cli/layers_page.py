@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnxla.cli.output import safe
+from onnxla.cli.outputs import write_output
 from onnxla.debugging.comparison import Comparison
-from onnxla.errors import InputError
 from onnxla.version import __version__
 
 _TEMPLATE = Path(__file__).parent / "layers_page.html"
@@ -41,10 +41,7 @@ def write_layers_page(
         page = page.replace(f"<!--{name}-->", _text(text))
     sections = [_section(f"Outputs against {against}", rows, nodes) for against, rows in outputs.items()]
     sections.append(_section("Every value, in the order of the nodes", values, nodes))
-    try:
-        path.write_text(page.replace("<!--TABLES-->", "\n".join(sections)), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error}") from error
+    write_output(path, page.replace("<!--TABLES-->", "\n".join(sections)))
 
 
 def _text(text: object) -> str:

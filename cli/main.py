@@ -1,8 +1,8 @@
 """The command `onnxla`: its commands, its exit codes, and the one place that prints errors.
 
     0  all is well
-    1  results differ (validate, debug, replay, bench)
-    2  wrong usage: arguments, files that are no models, inputs that do not fit
+    1  results differ, or a fault is found (validate, debug, replay, bench, conformance)
+    2  wrong usage: arguments, names, files that cannot be read or written or are no models, inputs that do not fit
     3  the model cannot be compiled: the message lists every reason
     4  the compiled file is damaged, foreign, or for another machine
     5  a documented limit was met
@@ -10,7 +10,7 @@
     70 a fault of onnxla itself
     130 interrupted
 
-An error is printed without a traceback; ONNXLA_DEBUG=1 shows it.
+The table holds for every command. An error is printed without a traceback; ONNXLA_DEBUG=1 shows it.
 """
 
 import os
@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 
+from onnxla.cli import interrupt
 from onnxla.cli.aot_command import write_ahead
 from onnxla.cli.bench_command import bench
 from onnxla.cli.cache_command import cache
@@ -31,7 +32,7 @@ from onnxla.cli.explain_command import explain
 from onnxla.cli.inspect_command import inspect
 from onnxla.cli.ops_command import ops
 from onnxla.cli.opt_command import opt
-from onnxla.cli.output import error_console, print_json, safe
+from onnxla.cli.output import error_console, forget_names, print_json, safe
 from onnxla.cli.profile_command import profile
 from onnxla.cli.replay_command import replay
 from onnxla.cli.run_command import run
@@ -40,6 +41,7 @@ from onnxla.errors import (
     ArtifactError,
     CompileError,
     DeviceError,
+    FileError,
     HloError,
     InputError,
     ModelFormatError,
@@ -49,6 +51,7 @@ from onnxla.errors import (
 from onnxla.version import __version__
 
 EXIT_CODES: dict[type[BaseException], int] = {
+    FileError: 2,
     InputError: 2,
     ModelFormatError: 2,
     HloError: 2,
@@ -56,9 +59,9 @@ EXIT_CODES: dict[type[BaseException], int] = {
     ArtifactError: 4,
     ResourceLimitError: 5,
     DeviceError: 6,
-    KeyboardInterrupt: 130,
+    KeyboardInterrupt: interrupt.EXIT_CODE,
 }
-"""By kind of error; anything else is 70, a fault of ours. Click itself ends with 2 for wrong usage."""
+"""By kind of error, the first that fits; anything else is 70, a fault of ours. Click itself ends with 2."""
 _OURS = 70
 
 app = typer.Typer(
@@ -104,20 +107,32 @@ def options(
     ] = False,
 ) -> None:
     """Compile ONNX models to native code, run it, and look inside."""
+    forget_names()
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command in this process; returns its exit code."""
     try:
+        _require_texts(arguments)
         app(args=[f"--tune={TUNE_SECONDS}" if text == "--tune" else text for text in arguments], prog_name="onnxla")
     except SystemExit as ending:
         if ending.code == EXIT_CODES[KeyboardInterrupt]:  # typer has made this of it
             _print_error(KeyboardInterrupt(), as_json="--json" in arguments)
         return ending.code if isinstance(ending.code, int) else int(ending.code is not None)
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as found:
+        error = KeyboardInterrupt() if interrupt.was_interrupted(found) else found
         _print_error(error, as_json="--json" in arguments)
         return exit_code(error)
     return 0
+
+
+def _require_texts(arguments: Sequence[str]) -> None:
+    """Raise InputError for an empty argument: a path or a name that somebody's variable does not have."""
+    for before, text in zip(("onnxla", *arguments), arguments, strict=False):
+        if not text:
+            raise InputError(f"an argument is empty, behind {before}")
+        if text.startswith("--") and text.find("=") == len(text) - 1:
+            raise InputError(f"{text} has nothing behind it")
 
 
 def exit_code(error: BaseException) -> int:

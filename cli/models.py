@@ -1,5 +1,6 @@
 """Which model a command means: an artifact to load, or a model to compile."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import onnxla
 from onnxla.cli.arguments import parse_constants, parse_dims, parse_options, parse_shapes
-from onnxla.cli.feeds import require_sizes
-from onnxla.cli.output import progress_bar
+from onnxla.cli.feeds import Feeds, feeds_for, read_inputs, require_sizes
+from onnxla.cli.names import names_in_compiled, names_in_message, names_in_tensorflow
+from onnxla.cli.output import keep_in_line, progress_bar
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import InputError
 from onnxla.files import open_file
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
     from onnxla.sources import Source
 
 _ZIP = b"PK\x03\x04"
+_SUFFIX = ".onnxla"
 
 
 def is_artifact(path: Path) -> bool:
-    """Whether the file begins as compiled models do."""
+    """Whether the file begins as compiled models do, or is called like one."""
     try:
         with open_file(path) as file:
-            return file.read(len(_ZIP)) == _ZIP
+            return file.read(len(_ZIP)) == _ZIP or path.suffix == _SUFFIX
     except OSError:
         return False
 
@@ -92,14 +95,18 @@ class Request:
             raise InputError(f"{self.path} is a TensorFlow model; this is for ONNX models")
         if self.is_hlo:
             raise InputError(f"{self.path} is HLO; this is for ONNX models")
-        return read_model(self.path)
+        model = read_model(self.path)
+        keep_in_line(names_in_message(model.proto))
+        return model
 
     @cached_property
     def tensorflow(self) -> "TensorFlowModel":
         """The model, read once. Raises ModelFormatError."""
         from onnxla.frontends.tensorflow.model_file import read_tensorflow
 
-        return read_tensorflow(self.path)
+        model = read_tensorflow(self.path)
+        keep_in_line(names_in_tensorflow(model))
+        return model
 
     @cached_property
     def constants(self) -> dict[str, Any]:
@@ -123,8 +130,35 @@ class Request:
         declared = signature_of(self.onnx)
         return (*declared.inputs, *declared.defaults)
 
+    def require_names(self) -> None:
+        """Raise InputError for names in --shape, --dim and --constant that the model does not have, and for shapes that
+        contradict it."""
+        if not (self.shapes or self.dims or self.constant_texts):
+            return
+        specs = {spec.name: spec for spec in self._specs()}
+        if not specs and self.is_hlo:
+            return  # XLA's HLO, whose shapes are in it: the compiler says so
+        symbols = list(dict.fromkeys(n for spec in specs.values() for n in spec.shape or () if isinstance(n, str)))
+        inputs = f"it takes {', '.join(map(str, specs.values())) or 'nothing'}"
+        for option, given in (("--shape", self.shapes), ("--constant", self.constants)):
+            for name in given:
+                if name not in specs:
+                    raise InputError(f"{option} {name}: the model has no such input; {inputs}")
+        for name in self.dims:
+            if name not in symbols:
+                known = f"there {'is' if len(symbols) == 1 else 'are'} {', '.join(symbols) or 'none'}"
+                raise InputError(f"--dim {name}: the model's inputs have no such symbolic dimension; {known}")
+        for name, shape in self.shapes.items():
+            declared = specs[name].shape
+            if declared is not None and (
+                len(declared) != len(shape)
+                or any(isinstance(n, int) and n != size for n, size in zip(declared, shape, strict=True))
+            ):
+                raise InputError(f"--shape {name}={'x'.join(map(str, shape))}: the model's input is {specs[name]}")
+
     def source(self) -> "Source":
-        """The model as the compiler takes it."""
+        """The model as the compiler takes it. Raises InputError for names that it does not have."""
+        self.require_names()
         limits = Limits.from_environment()
         if self.is_tensorflow:
             from onnxla.tensorflow_source import TensorFlowSource
@@ -140,14 +174,23 @@ class Request:
 
     @property
     def single_dims(self) -> dict[str, int]:
-        """The dimensions, each with one size. Raises InputError for lists, which only `compile` takes."""
+        """The dimensions, each with one size. Raises InputError for lists, of which this command knows no use."""
         lists = [name for name, sizes in self.dims.items() if not isinstance(sizes, int)]
         if lists:
-            raise InputError(f"--dim {lists[0]}: several sizes are for compile")
+            raise InputError(f"--dim {lists[0]}: several sizes are for compile and cache explain")
         return {name: sizes for name, sizes in self.dims.items() if isinstance(sizes, int)}
 
+    def each_size(self) -> list[dict[str, int]]:
+        """Every combination of the sizes of the dimensions, as `compile` takes them."""
+        lists = [[sizes] if isinstance(sizes, int) else sizes for sizes in self.dims.values()]
+        return [dict(zip(self.dims, sizes, strict=True)) for sizes in itertools.product(*lists)]
+
     def compile(self, model: Any = None, folder: Path | None = None) -> onnxla.CompiledModel:
-        """Compile the model, or another one in its place with external data in `folder`, with a progress bar."""
+        """Compile the model, or another one in its place with external data in `folder`, with a progress bar.
+
+        Raises InputError for names that the model does not have.
+        """
+        self.require_names()
         with progress_bar(f"compiling {self.path.name}") as progress:
             return onnxla.compile(
                 model if model is not None else self._source(),
@@ -176,7 +219,7 @@ class Request:
             raise InputError(f"{self.path} is compiled already: --shape, --constant and --option are for models")
         if self.fallback is not None:
             raise InputError(f"{self.path} is compiled already: --fallback is for models")
-        compiled = onnxla.load_compiled(self.path, num_threads=self.threads)
+        compiled = load_artifact(self.path, self.threads)
         if self.target == "gpu" and compiled.programs[0].triple != GPU_TRIPLE:
             raise InputError(f"{self.path} is compiled already, for a CPU: --target is for models")
         still_open = {n for t in compiled.get_inputs() for n in t.shape or () if isinstance(n, str)}
@@ -206,9 +249,38 @@ def request(
     fallback: str | None = None,
 ) -> Request:
     """A request from the texts of the command line. Raises InputError for texts that say nothing."""
+    keep_in_line((str(path), path.name))
     settings = parse_options(options, dump_to)
     cut = Cut(signature, inputs, outputs)
     return Request(path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut, fallback)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A compiled model with the inputs of a run."""
+
+    model: onnxla.CompiledModel
+    feeds: Feeds
+
+    def run(self) -> dict[str, Any]:
+        """The outputs by name."""
+        names = [t.name for t in self.model.get_outputs()]
+        return dict(zip(names, self.model.run(None, self.feeds.arrays), strict=True))
+
+
+def load_and_feed(wanted: Request, inputs: list[str] | None, seed: int, compiled: Path | None = None) -> Loaded:
+    """The model of a request, or the artifact `compiled` in its place, and arrays for all of its inputs: those in the
+    files `inputs`, which are read first, and random ones from `seed`."""
+    arrays = read_inputs(inputs)
+    model = wanted.load() if compiled is None else load_artifact(compiled, wanted.threads)
+    return Loaded(model, feeds_for(model.get_inputs(), model.get_outputs(), arrays, seed, wanted.dims))
+
+
+def load_artifact(path: Path, threads: int | None = None) -> onnxla.CompiledModel:
+    """A compiled model from its file. Raises ArtifactError."""
+    compiled = onnxla.load_compiled(path, num_threads=threads)
+    keep_in_line((str(path), path.name, *names_in_compiled(compiled)))
+    return compiled
 
 
 def clusters_of(compiled: onnxla.CompiledModel, wanted: Request) -> "FallbackReport | None":

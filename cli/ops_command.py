@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.output import print_json, say, table
+from onnxla.cli.output import count, print_json, say, table
 
 TensorFlow = Annotated[bool, typer.Option("--tensorflow", help="TensorFlow's operations instead of ONNX's.")]
 StableHlo = Annotated[bool, typer.Option("--stablehlo", help="StableHLO's operations instead of ONNX's.")]
@@ -43,7 +43,7 @@ def ops(
         print_json([{"domain": domain, "operator": name, "opsets": ranges} for domain, name, ranges in found])
         return
     table(("domain", "operator", "opsets"), [(d, n, ", ".join(ranges)) for d, n, ranges in found])
-    say(f"{len(found)} operators", style="dim")
+    say(count(len(found), "operator"), style="dim")
 
 
 def _print_tensorflow(search: str, as_json: bool) -> None:
@@ -69,4 +69,4 @@ def _print_names(names: list[str], as_json: bool) -> None:
         print_json(names)
         return
     table(("operation",), [(name,) for name in names])
-    say(f"{len(names)} operations", style="dim")
+    say(count(len(names), "operation"), style="dim")

@@ -9,6 +9,7 @@ import typer
 
 from onnxla.cli import arguments
 from onnxla.cli.output import print_json, safe, say
+from onnxla.cli.outputs import writing_to
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError
 from onnxla.files import write_file
@@ -86,11 +87,9 @@ def weights_of(file: Path) -> "Weights | None":
 def _write(output: Path, text: str, module: "Module") -> None:
     from onnxla.hlo.weight_files import write_weights
 
-    try:
+    with writing_to(output):
         write_file(output, text)
         write_weights(output, module)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error}") from error
 
 
 def read_text(path: Path) -> str:

@@ -1,14 +1,15 @@
 """What the commands print: text for people, one JSON document for scripts, nothing that a model could smuggle in.
 
 Results go to standard output, progress and errors to standard error. Names come from models, so control characters
-are spelled out before they reach a terminal, and no text is read as markup.
+are spelled out before they reach a terminal, and no text is read as markup. Line breaks are ours: names of the model
+that a command reads are told to `keep_in_line`, and none of them breaks a line of any report or error.
 """
 
 import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from onnxla.errors import harmless
+from onnxla.errors import harmless, harmless_line
 
 _WIDE = 200
 """Columns where there is no terminal to ask: nothing is cut in a pipe."""
@@ -28,9 +29,28 @@ _TELLING = 0.08
 """The part of the work after which its speed says something about the rest."""
 
 
+_NAMES: dict[str, str] = {}
+"""Names with line breaks or tabs in them, and how they are printed."""
+
+
+def keep_in_line(names: Iterable[str]) -> None:
+    """From now on, until the next command, these names are printed in one line wherever they occur."""
+    for name in names:
+        if "\n" in name or "\t" in name:
+            _NAMES[name] = _NAMES[harmless(name)] = harmless_line(name)  # errors make their texts harmless themselves
+
+
+def forget_names() -> None:
+    """A new command begins, which reads a model of its own."""
+    _NAMES.clear()
+
+
 def safe(text: object) -> str:
     """`text` without characters that a terminal would act on: they are written as `\\x1b`."""
-    return harmless(str(text))
+    plain_text = str(text)
+    for name in sorted(_NAMES, key=len, reverse=True):
+        plain_text = plain_text.replace(name, _NAMES[name])
+    return harmless(plain_text)
 
 
 def console() -> Console:
@@ -53,12 +73,12 @@ def say(text: object = "", style: str = "") -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
-    """Print a table. Columns whose name starts with `>` are numbers, and stand to the right."""
+    """Print a table, each row in a line. Columns whose name starts with `>` are numbers, and stand to the right."""
     out = Table(box=box.SIMPLE_HEAD, title=Text(safe(title), style="bold") if title else None, title_justify="left")
     for column in columns:
         out.add_column(Text(column.lstrip(">")), justify="right" if column.startswith(">") else "left", overflow="fold")
     for row in rows:
-        out.add_row(*(cell if isinstance(cell, Text) else Text(safe(cell)) for cell in row))
+        out.add_row(*(cell if isinstance(cell, Text) else Text(harmless_line(str(cell))) for cell in row))
     console().print(out, soft_wrap=False)
 
 
@@ -102,6 +122,12 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
+def count(number: int, what: str) -> str:
+    """`1 file`, `2 files`, `0 entries`."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else plural}"
+
+
 def duration(seconds: float) -> str:
     """`1.23 s`, `4.56 ms`, `7.9 us`."""
     if seconds >= 1:
@@ -123,13 +149,13 @@ def progress_bar(what: str) -> Iterator[Callable[[str, float], None]]:
     hidden = not console.is_terminal
     start: float | None = None  # the clock starts with the work, not with importing what does it
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(safe(what), total=1.0, stage="", rest="")
+        task = bar.add_task(harmless_line(what), total=1.0, stage="", rest="")
 
         def tell(stage: str, part: float) -> None:
             nonlocal start
             start = time.monotonic() if start is None else start
             rest = time_left(time.monotonic() - start, part)
-            bar.update(task, completed=part, stage=safe(stage), rest=rest)
+            bar.update(task, completed=part, stage=harmless_line(stage), rest=rest)
 
         yield tell
 

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxla import CompiledModel
-from onnxla.errors import InputError
-from onnxla.files import write_file
+from onnxla.cli.outputs import write_output
 
 if TYPE_CHECKING:
     from onnxla.roofline.limits import Limits
@@ -23,8 +22,5 @@ def write_page(
     from onnxla.page.model_page import model_page
 
     page = model_page(compiled.programs[0], compiled.about, title, profile, limits).encode()
-    try:
-        write_file(path, page)
-        return len(page)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+    write_output(path, page)
+    return len(page)

@@ -11,12 +11,9 @@ import typer
 
 from onnxla import CompiledModel
 from onnxla.cli import arguments
-from onnxla.cli.feeds import feeds_for, read_inputs
-from onnxla.cli.models import request
-from onnxla.cli.output import duration, plain, print_json, say, table
-from onnxla.cli.outputs import require_distinct
-from onnxla.errors import InputError
-from onnxla.files import write_file
+from onnxla.cli.models import load_and_feed, request
+from onnxla.cli.output import count, duration, plain, print_json, say, table
+from onnxla.cli.outputs import require_distinct, write_output
 from onnxla.runtime.profiler import Profile, ProfileRow
 from onnxla.runtime.program import GPU_TRIPLE
 
@@ -60,7 +57,6 @@ def profile(
 ) -> None:
     """Time each kernel of a run, beside the least time that this machine needs for its bytes and operations."""
     require_distinct(model, trace, html)
-    given = read_inputs(input)
     wanted = request(
         model,
         shape,
@@ -73,8 +69,8 @@ def profile(
         inputs=begin,
         outputs=end,
     )
-    compiled = wanted.load()
-    feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, seed, wanted.dims)
+    loaded = load_and_feed(wanted, input, seed)
+    compiled, feeds = loaded.model, loaded.feeds
     found = compiled.profile(feeds.arrays, runs=runs, spans=trace is not None, overhead=True)
     limits = _limits(compiled, measure)
     if limits is not None and _beaten(found, limits):  # something else was running when they were measured
@@ -110,10 +106,7 @@ def _beaten(found: Profile, limits: "Limits") -> bool:
 def _write_trace(path: Path, found: Profile, name: str) -> None:
     from onnxla.runtime.trace import chrome_trace
 
-    try:
-        write_file(path, json.dumps(chrome_trace(found, name), ensure_ascii=True) + "\n")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error}") from error
+    write_output(path, json.dumps(chrome_trace(found, name), ensure_ascii=True) + "\n")
 
 
 def _document(found: Profile, limits: "Limits | None", weights: int) -> dict[str, Any]:
@@ -174,9 +167,12 @@ def _print(found: Profile, limits: "Limits | None", compiled: CompiledModel, top
     )
     table(columns, rows)
     if top is not None and top < len(groups):
-        say(f"{len(groups) - top} more steps take {duration(sum(outer.seconds for outer, _ in groups[top:]))}")
+        say(f"{count(len(groups) - top, 'more step')} take {duration(sum(outer.seconds for outer, _ in groups[top:]))}")
     _print_kernels(found, limits)
-    say(f"{duration(found.seconds)} in {len(found.outer)} steps, {compiled.num_threads} threads", style="bold")
+    say(
+        f"{duration(found.seconds)} in {count(len(found.outer), 'step')}, {count(compiled.num_threads, 'thread')}",
+        style="bold",
+    )
     if found.overhead is not None:
         say(f"profiling itself: {found.overhead:+.1%} of a run")
     if limits is not None:

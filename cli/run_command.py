@@ -8,9 +8,9 @@ import numpy as np
 import typer
 
 from onnxla.cli import arguments
-from onnxla.cli.feeds import feeds_for, read_inputs, write_outputs
-from onnxla.cli.models import clusters_of, request
-from onnxla.cli.output import duration, print_json, say
+from onnxla.cli.feeds import write_outputs
+from onnxla.cli.models import clusters_of, load_and_feed, request
+from onnxla.cli.output import count, duration, print_json, say
 from onnxla.debugging.parts import flat_outputs
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="An .npz file that receives the outputs.")]
@@ -36,7 +36,6 @@ def run(
     as_json: arguments.Json = False,
 ) -> None:
     """Run a model on given or seeded random inputs."""
-    given = read_inputs(input)
     wanted = request(
         model,
         shape,
@@ -50,12 +49,11 @@ def run(
         outputs=end,
         fallback=fallback,
     )
-    compiled = wanted.load()
-    feeds = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, seed, wanted.dims)
+    loaded = load_and_feed(wanted, input, seed)
+    compiled, feeds = loaded.model, loaded.feeds
     start = time.perf_counter()
-    results = compiled.run(None, feeds.arrays)
+    values = loaded.run()
     seconds = time.perf_counter() - start
-    values = dict(zip((t.name for t in compiled.get_outputs()), results, strict=True))
     outputs = flat_outputs(values)
     if output is not None:
         write_outputs(output, outputs)
@@ -71,7 +69,7 @@ def run(
     for name, array in outputs.items():
         say(f"{name} {array.dtype}[{','.join(map(str, array.shape))}]", style="bold")
         say(np.array2string(array, threshold=40, edgeitems=4, precision=6, suppress_small=True, max_line_width=100))
-    say(f"{duration(seconds)} with at most {compiled.num_threads} threads", style="dim")
+    say(f"{duration(seconds)} with at most {count(compiled.num_threads, 'thread')}", style="dim")
     if output is not None:
         say(f"outputs are in {output}", style="dim")
     if clusters is not None:

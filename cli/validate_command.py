@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onnxla import load_compiled
 from onnxla.cli import arguments
 from onnxla.cli.comparison_table import print_comparisons
-from onnxla.cli.feeds import Feeds, feeds_for, read_inputs
-from onnxla.cli.models import Request, clusters_of, is_artifact, request
+from onnxla.cli.feeds import Feeds
+from onnxla.cli.models import Request, clusters_of, is_artifact, load_and_feed, request
 from onnxla.cli.output import print_json, say, table, verdict
 from onnxla.cli.outputs import require_distinct
 from onnxla.debugging.comparison import Comparison, compare, compare_all
@@ -93,11 +92,10 @@ def validate(
         outputs=end,
         fallback=fallback,
     )
-    ours = wanted.load() if compiled is None else load_compiled(compiled, num_threads=threads)
-    given = read_inputs(input)
-    feeds = feeds_for(ours.get_inputs(), ours.get_outputs(), given, seed, wanted.single_dims)
+    loaded = load_and_feed(wanted, input, seed, compiled)
+    ours, feeds = loaded.model, loaded.feeds
     names = [t.name for t in ours.get_outputs()]
-    results = flat_outputs(dict(zip(names, ours.run(None, feeds.arrays), strict=True)))
+    results = flat_outputs(loaded.run())
     judged, theirs = "", results
     rows: dict[str, list[Comparison]] = {}
     if wanted.is_hlo:

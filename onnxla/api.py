@@ -13,6 +13,7 @@ from onnxla import watch
 from onnxla.compiler import Compiler
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError, ModelFormatError
+from onnxla.files import taken_back
 from onnxla.frontends.hlo.model_file import HloModel, is_hlo, is_text, read_hlo
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflow, read_tensorflow
@@ -75,6 +76,7 @@ def compile(
     """
     if shapes is not None and input_shapes is not None:
         raise InputError("shapes and input_shapes are one argument under two names; give one of them")
+    _require_model(model)
     shapes = shapes_of(shapes if shapes is not None else input_shapes)
     given_sizes = sizes_of(dims)
     num_threads = None if num_threads is None else whole_number(num_threads, "num_threads", 1)
@@ -99,7 +101,7 @@ def compile(
         )
     programs: list[Program] = []
     reports: list[CompileReport] = []
-    with watching(progress, settings.compile_timeout):
+    with taken_back(settings.dump_to), watching(progress, settings.compile_timeout):
         source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
         compiler = Compiler(source, target, settings, num_threads)
         try:
@@ -132,6 +134,14 @@ def compile(
     )
 
 
+def _require_model(model: object) -> None:
+    """Raise InputError for what cannot be a model of any kind."""
+    if isinstance(model, str) and not model:
+        raise InputError("the model's name is empty")
+    if model is None or isinstance(model, (bool, int, float, complex, list, tuple, set, dict, np.ndarray)):
+        raise InputError(f"a model is a path, bytes, or what the docstring lists, not {type(model).__name__}")
+
+
 def _mixed(
     model: ModelSource,
     fallback: str,
@@ -150,7 +160,7 @@ def _mixed(
 
     require_fallback(fallback, target, options)
     limits = limits or Limits.from_environment()
-    with watching(progress, options.compile_timeout):
+    with taken_back(options.dump_to), watching(progress, options.compile_timeout):
         read = read_model(model, folder=folder)
         about = {"onnxla": __version__, "model": read.name, "target": target, "fallback": fallback}
         sizes = list(_each_size(dims))
@@ -219,7 +229,7 @@ def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:
 
     def specialise(arrays: Mapping[str, Array]) -> Program:
         shapes = {name: array.shape for name, array in arrays.items()}
-        with watching(None, compiler.options.compile_timeout):
+        with taken_back(compiler.options.dump_to), watching(None, compiler.options.compile_timeout):
             program, _ = compiler.program(shapes, dims, arrays)
         return program
 

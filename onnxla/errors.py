@@ -9,6 +9,7 @@ OnnxlaError
 │   └── DynamicShapeError     a shape depends on data
 ├── HloError              an HLO module breaks a rule of the language (text, types, structure)
 ├── ArtifactError         a compiled file is corrupt, foreign, or for another machine
+│   └── FileError             a file cannot be read or written at all
 ├── InputError            run() was given the wrong arrays
 ├── ResourceLimitError    a documented limit was met (folding budget, elements, nesting, bytes)
 ├── DeviceError           a device, driver or compiler for it is missing
@@ -123,6 +124,10 @@ class HloError(OnnxlaError):
 
 class ArtifactError(OnnxlaError):
     """A compiled file is corrupt, of another format version, or made for another machine."""
+
+
+class FileError(ArtifactError):
+    """A file cannot be read or written, whatever is in it: a matter of paths, permissions or room."""
 
 
 class InputError(OnnxlaError):

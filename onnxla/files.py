@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import IO
 
 _Path = str | os.PathLike[str]
@@ -35,6 +36,43 @@ def read_file(path: _Path) -> bytes:
 
 
 @contextmanager
+def taken_back(folder: _Path | None) -> Iterator[None]:
+    """Ctrl-C inside of the block takes back what was written to `folder` in it: half a dump is none.
+
+    Files that were there before stay as they are now. Of None nothing is taken back.
+    """
+    if folder is None:
+        yield
+        return
+    written: list[str] = []
+    kept = {os.path.abspath(folder)} if os.path.isdir(folder) else set()
+    token = _watched.set((*_watched.get(), (os.path.join(os.path.abspath(folder), ""), written)))
+    try:
+        yield
+    except KeyboardInterrupt:
+        for path in written:
+            with suppress(OSError):
+                os.unlink(path)
+        places = {os.path.abspath(folder), *(os.path.dirname(path) for path in written)}
+        for place in sorted(places - kept, key=len, reverse=True):
+            with suppress(OSError):  # it is not there, or has other files in it
+                os.rmdir(place)
+        raise
+    finally:
+        _watched.reset(token)
+
+
+_watched: ContextVar[tuple[tuple[str, list[str]], ...]] = ContextVar("watched folders", default=())
+"""Folders, and the new files in them."""
+
+
+def _note(path: str) -> None:
+    for folder, written in _watched.get():
+        if path.startswith(folder) and not os.path.lexists(path):
+            written.append(path)
+
+
+@contextmanager
 def writing(path: _Path) -> Iterator[IO[bytes]]:
     """A file that appears at `path` when the block ends without an exception. Raises OSError."""
     folder, name = os.path.split(os.fspath(path))
@@ -46,10 +84,14 @@ def writing(path: _Path) -> Iterator[IO[bytes]]:
     try:
         with open(temporary, "x+b") as file:
             yield file
+        _note(os.path.abspath(path))
         os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
+    except BaseException as error:
+        with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            # nobody has asked for a file of that name
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
 
 

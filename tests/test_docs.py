@@ -50,6 +50,10 @@ def test_every_command_and_exit_code_is_in_the_readme() -> None:
     assert codes is not None
     listed = {int(number) for number in re.findall(r"\b\d+\b", codes[1])}
     assert listed == {0, 1, 70, *EXIT_CODES.values()} - {EXIT_CODES[KeyboardInterrupt]}
+    table = (ROOT / "docs" / "runtime.md").read_text().partition("## Exit codes")[2].partition("\n## ")[0]
+    rows = {int(code): text for code, text in re.findall(r"^\| (\d+) \|(.*)$", table, re.MULTILINE)}
+    assert rows.keys() == {0, 1, 70, *EXIT_CODES.values()}
+    assert [kind.__name__ for kind, code in EXIT_CODES.items() if f"`{kind.__name__}`" not in rows[code]] == []
 
 
 def test_the_example_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Numbers that users give: a number of the wrong kind is an error, wherever it is given, never a nearby number."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def test_what_is_no_whole_number_is_refused_everywhere(value: Any, tmp_path: Pat
     model = doubled()
     with pytest.raises(InputError, match="n=.*whole number"):
         whole_number(value, "n")
-    attempts = [
+    attempts: list[Callable[[], object]] = [
         lambda: onnxla.compile(model, dims={"batch": [2, value]}),
         lambda: onnxla.compile(model, shapes={"x": (value, 3)}),
         lambda: onnxla.compile(model, input_shapes={"x": [value, 3]}),
@@ -120,3 +121,11 @@ def test_a_knob_takes_values_of_its_kind(options: Any, said: str) -> None:
 
 def test_folders_may_be_paths(tmp_path: Path) -> None:
     assert CompileOptions(cache_dir=tmp_path).cache_dir == str(tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", [None, 5, 1.5, True, [], {}, "", np.zeros(3), object()], ids=lambda m: type(m).__name__)
+def test_what_is_no_model_is_said(model: Any) -> None:
+    with pytest.raises(InputError, match="model"):
+        onnxla.compile(model)
+    with pytest.raises(InputError, match="model"):
+        onnxla.compile(model, fallback="onnxruntime")

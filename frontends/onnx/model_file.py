@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
-from onnxla.errors import ModelFormatError
+from onnxla.errors import InputError, ModelFormatError
 from onnxla.frontends.onnx.external_data import ModelFolder, read_regular_file
 from onnxla.frontends.onnx.names import require_names
 from onnxla.frontends.onnx.registry import normal_domain
@@ -52,7 +52,7 @@ class OnnxModel:
 def read_model(source: ModelSource, *, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
     """The model in `source`. `folder` is where external data of an in-memory model lies.
 
-    Raises ModelFormatError for anything that is not an ONNX model.
+    Raises ModelFormatError for anything that is not an ONNX model, InputError for an object that could not be one.
     """
     if isinstance(source, OnnxModel):
         return source
@@ -60,6 +60,8 @@ def read_model(source: ModelSource, *, folder: str | os.PathLike[str] | None = N
         model = OnnxModel(source, source.graph.name or "model")
     elif isinstance(source, (bytes, bytearray, memoryview)):
         model = _from_bytes(memoryview(bytes(source) if isinstance(source, bytearray) else source), "model")
+    elif not isinstance(source, (str, os.PathLike)):
+        raise InputError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
     else:
         path = Path(source)
         model = _from_file(path)

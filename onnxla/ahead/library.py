@@ -20,7 +20,7 @@ from onnxla.ahead.objects import data_object, flags_of, rename_symbols
 from onnxla.ahead.wasm import is_wasm, wasm_module
 from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.target import Target, named_target
-from onnxla.errors import ArtifactError, DeviceError, InputError
+from onnxla.errors import ArtifactError, DeviceError, FileError, InputError
 from onnxla.files import write_file
 from onnxla.runtime.elf import read_object
 from onnxla.runtime.model import CompiledModel
@@ -109,7 +109,7 @@ def write_library(model: CompiledModel, folder: str | os.PathLike[str], name: st
     try:
         files = _write_files(Path(folder), name, program, archive(objects))
     except OSError as error:
-        raise ArtifactError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
     return Library(
         files,
         _undefined(list(objects.values())),
@@ -127,7 +127,7 @@ def _write_wasm(folder: Path, name: str, program: Program) -> Library:
         folder.mkdir(parents=True, exist_ok=True)
         write_file(path, module)
     except OSError as error:
-        raise ArtifactError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
     code_bytes = len(module) - program.weights.nbytes
     return Library((path,), (), code_bytes, program.weights.nbytes, program.arena_bytes)
 

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from onnxla.errors import ArtifactError, OnnxlaError
+from onnxla.errors import ArtifactError, FileError, OnnxlaError
 from onnxla.files import open_file, writing
 from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.padding import Padding
@@ -69,20 +69,21 @@ class Artifact:
 
 
 def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
-    """Write atomically: the file appears whole or not at all. Returns its size. Raises ArtifactError."""
+    """Write atomically: the file appears whole or not at all. Returns its size. Raises FileError, an ArtifactError."""
     try:
         with writing(path) as file:
             _write_zip(file, artifact)
             size = file.tell()
     except OSError as error:
-        raise ArtifactError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
     return size
 
 
 def read_artifact(path: str | os.PathLike[str], *, verify_weights: str = "fast") -> Artifact:
     """Map the file, verify it, and return what it holds; weights stay in the file.
 
-    Raises ArtifactError for a file that is missing, damaged, foreign or of another format version.
+    Raises ArtifactError for a file that is damaged, foreign or of another format version; FileError, which is one, for
+    a file that cannot be read.
     `verify_weights`: "fast" compares checksums, "full" SHA-256 digests, "off" does not read them at all.
     """
     name = os.fspath(path)
@@ -91,7 +92,7 @@ def read_artifact(path: str | os.PathLike[str], *, verify_weights: str = "fast")
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
             return _Reader(data, verify_weights, file.fileno()).artifact()
     except OSError as error:
-        raise ArtifactError(f"cannot read {name}: {error.strerror or error}") from error
+        raise FileError(f"cannot read {name}: {error.strerror or error}") from error
     except OnnxlaError as error:
         raise ArtifactError(f"{name}: {error}") from error
     # hostile bytes make json and the checks below raise many kinds: KeyError, RecursionError, ...

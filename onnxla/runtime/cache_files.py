@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxla.errors import ArtifactError
+from onnxla.errors import FileError
 
 SUFFIX = ".onnxla"
 _ADMINISTRATOR = 0
@@ -30,9 +30,9 @@ def open_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
     except OSError as error:
-        raise ArtifactError(f"cannot use the cache folder {folder}: {error.strerror}") from error
+        raise FileError(f"cannot use the cache folder {folder}: {error.strerror}") from error
     if not _is_ours(status):
-        raise ArtifactError(
+        raise FileError(
             f"the cache folder {folder} belongs to, or is open to, another user; its code would be run. "
             "Give it to yourself alone (chmod 700), or name another one in ONNXLA_CACHE_DIR"
         )

@@ -75,7 +75,7 @@ def test_a_dimension_without_a_size_says_how_to_give_one() -> None:
 def test_arrays_that_the_model_has_no_place_for() -> None:
     with pytest.raises(InputError, match=r"the model has no input z; it takes x tensor\(float\)"):
         feeds_for([X], [Y], GivenArrays(named={"z": VALUES}), 0)
-    with pytest.raises(InputError, match="the model has 1 inputs, and none for input_1"):
+    with pytest.raises(InputError, match="the model has 1 input, and none for input_1"):
         feeds_for([X], [Y], GivenArrays(inputs={0: VALUES, 1: VALUES}), 0)
 
 

@@ -83,3 +83,47 @@ def test_without_an_interrupt_the_driver_compiles(tmp_path: Path) -> None:
     run = interrupted("none", tmp_path)
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "out.onnxla").exists()
+
+
+def test_an_interrupt_takes_a_dump_back(tmp_path: Path) -> None:
+    """What was in the folder before stays."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "mine.txt").write_text("mine")
+    for folder in ("new", "old"):
+        place = tmp_path / f"in {folder}"
+        place.mkdir()
+        run = interrupted("workers", place, "--dump-to", str(tmp_path / folder))
+        assert run.returncode == 130, run.stderr
+    assert not (tmp_path / "new").exists()
+    assert [p.name for p in (tmp_path / "old").iterdir()] == ["mine.txt"]
+
+
+IMPORTS = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt as error:
+                {becomes}
+sys.meta_path.insert(0, Interrupt())
+sys.argv[1:] = {arguments!r}
+from onnxla.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "becomes", ["raise", "raise ImportError('half imported') from error", "raise ImportError from None"]
+)
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("typer", ("doctor",)), ("numpy", ("doctor",)), ("onnxruntime", ("bench", DIGITS, "--dim", "batch=1"))],
+)
+def test_an_interrupt_of_an_import_is_one_line(module: str, command: tuple[str, ...], becomes: str) -> None:
+    """Whatever a half-imported library makes of it, in the first moment too."""
+    script = IMPORTS.format(module=module, becomes=becomes, arguments=list(command))
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (130, "")
+    assert run.stderr == "KeyboardInterrupt: stopped from the keyboard\n"
