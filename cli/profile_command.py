@@ -178,9 +178,9 @@ def _print(found: Profile, limits: "Limits | None", compiled: CompiledModel, top
     if limits is not None:
         floor = sum(_floor(row, limits) or 0.0 for row in found.rows)
         say(f"floor {duration(floor)}: the run takes {found.seconds / floor:.2f} times as long" if floor else "")
-        count, near, part = judged(found.rows, found.seconds, limits, weights)
+        known, near, part = judged(found.rows, found.seconds, limits, weights)
         say(
-            f"cost model: {near} of {count} kernels that take over 1 % of the run, {part:.0%} of their time, within "
+            f"cost model: {near} of {known} kernels that take over 1 % of the run, {part:.0%} of their time, within "
             f"{PREDICTED_WITHIN:g} times"
         )
         memories = ", ".join(f"{m.name} {m.gigabytes_per_second:.0f} GB/s" for m in limits.memories)

@@ -83,7 +83,7 @@ def compile(
     values = {name: np.asarray(value) for name, value in (constants or {}).items()}
     settings = _options(options)
     if tune is not None:
-        settings = replace(settings, tune_seconds=float(tune))
+        settings = replace(settings, tune_seconds=tune)
     cut = _Cut(signature, inputs, outputs, state)
     choices = list(_each_size(given_sizes))
     if fallback is not None:

@@ -123,7 +123,9 @@ def test_folders_may_be_paths(tmp_path: Path) -> None:
     assert CompileOptions(cache_dir=tmp_path).cache_dir == str(tmp_path)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("model", [None, 5, 1.5, True, [], {}, "", np.zeros(3), object()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model", [None, 5, 1.5, True, [], {}, "", np.zeros(3), object()], ids=lambda m: type(m).__name__
+)
 def test_what_is_no_model_is_said(model: Any) -> None:
     with pytest.raises(InputError, match="model"):
         onnxla.compile(model)
