@@ -98,8 +98,10 @@ def free_names(graph: GraphProto) -> list[str]:
 
 
 def _read_by(node: NodeProto) -> Iterator[str]:
-    """The names of its own graph that a node reads, through its subgraphs too."""
+    """The names of its own graph that a node reads, through its subgraphs too, and what a Gradient derives."""
     yield from (name for name in node.input if name)
+    if node.op_type == "Gradient":
+        yield from (a.s.decode(errors="replace") for a in node.attribute if a.name == "y" and a.s)
     for _, subgraph in subgraphs(node):
         yield from free_names(subgraph)
 

@@ -7,7 +7,6 @@ import pytest
 from onnx import helper
 
 import onnxla
-from onnxla.errors import UnsupportedOpError
 from tests.frontends.rules.one_node import normal
 from tests.frontends.witness import model_of
 
@@ -40,21 +39,3 @@ def test_against_finite_differences(chain: str) -> None:
             step[place] = 1e-6
             above, below = (compiled.run([y], {**feeds, name: feeds[name] + s})[0].sum() for s in (step, -step))
             np.testing.assert_allclose(derivative[place], (above - below) / 2e-6, rtol=1e-5, atol=1e-6)
-
-
-def test_what_has_no_derivative_is_named() -> None:
-    x = normal(3)
-    nodes = [
-        helper.make_node("CumSum", ["x", "axis"], ["y"]),
-        helper.make_node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y"),
-    ]
-    model = model_of(
-        nodes,
-        {"x": x},
-        ["y", "dx"],
-        initializers={"axis": np.array(0)},
-        opset=17,
-        domains={"ai.onnx.preview.training": 1},
-    )
-    with pytest.raises(UnsupportedOpError, match="the derivative of .* is not known"):
-        onnxla.compile(model)
