@@ -8,14 +8,16 @@ operand, and such a bitcast is a transpose to the order of the bytes, a reshape 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from onnxla.errors import SourceNode
-from onnxla.hlo import lapack
 from onnxla.hlo.attributes import BOOL, INT, INT_IN_BRACES
 from onnxla.hlo.batch_norm import BatchNorm
 from onnxla.hlo.builder import Builder
+from onnxla.hlo.lapack.calls import Function, letters_of
+from onnxla.hlo.lapack.calls import find as find_lapack
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import fail, require, require_tensor
 from onnxla.hlo.types import BF16, ELEMENT_TYPES, F16, F32, F64, S32, Shape, TensorType, TupleType, Type
@@ -107,23 +109,17 @@ def largest(b: Builder, operand: Instruction, count: int, is_largest: bool) -> t
     return values, places
 
 
-def lapack_cholesky(form: Form) -> Instruction:
-    """`custom-call` of `lapack_?potrf_ffi`."""
+def lapack_call(form: Form, function: Function) -> Instruction:
+    """`custom-call` of a function of LAPACK."""
     b = Builder(source=form.source)
-    return b.tuple(*lapack.cholesky(b, _only_operand(form), _letters(form)))
-
-
-def lapack_triangular_solve(form: Form) -> Instruction:
-    """`custom-call` of `lapack_?trsm_ffi`."""
-    require(len(form.operands) == 2, "a triangular system has two operands")
-    a, rhs = form.operands
-    return lapack.triangular_solve(Builder(source=form.source), a, rhs, _letters(form))
+    results = function(b, form.operands, _letters(form))
+    return b.tuple(*results) if isinstance(form.type, TupleType) else results[0]
 
 
 def _letters(form: Form) -> dict[str, str]:
     """`backend_config={uplo = 76 : ui8}`."""
     found = _ARGUMENT.findall(form.attributes.get("backend_config", ""))
-    return lapack.letters_of({name: int(code) for name, code in found})
+    return letters_of({name: int(code) for name, code in found})
 
 
 _ARGUMENT = re.compile(r"(?a)(\w+) = (\d{1,3}) : ui8")
@@ -193,10 +189,8 @@ def find(opcode: str, attributes: dict[str, str]) -> Callable[[Form], Instructio
         target = attributes.get("custom_call_target", "").strip('"')
         if target == "TopK":
             return top_k
-        if lapack.is_cholesky(target):
-            return lapack_cholesky
-        if lapack.is_triangular_solve(target):
-            return lapack_triangular_solve
+        if (function := find_lapack(target)) is not None:
+            return partial(lapack_call, function=function)
     return FORMS.get(opcode)
 
 

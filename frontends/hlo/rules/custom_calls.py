@@ -2,12 +2,12 @@
 
 from onnxla.frontends.hlo.operation_view import OperationView
 from onnxla.frontends.hlo.registry import RuleResult, lookup, stablehlo_op
-from onnxla.hlo import lapack
 from onnxla.hlo.builder import Builder
+from onnxla.hlo.lapack import calls as lapack
 from onnxla.hlo.module import Instruction
 
 _HINT = (
-    "operations of StableHLO, and of LAPACK's potrf (Cholesky) and trsm (triangular solve), are supported; "
+    f"operations of StableHLO are supported, and of LAPACK {lapack.KNOWN}; "
     "jax.export(..., platforms=['tpu']) writes some others out"
 )
 
@@ -21,14 +21,12 @@ def custom_call(node: OperationView, b: Builder) -> RuleResult:
         return shape_assertion(node)
     settings = node.attribute("mhlo.backend_config", "backend_config", default={})
     letters = lapack.letters_of(settings) if isinstance(settings, dict) else {}
-    if lapack.is_cholesky(target):
-        return lapack.cholesky(b, node.operand(0), letters)
-    if lapack.is_triangular_solve(target):
-        return lapack.triangular_solve(b, node.operand(0), node.operand(1), letters)
+    if (function := lapack.find(target)) is not None:
+        return list(function(b, node.operands, letters))
     family, _, name = target.partition(".")
     rule = lookup(f"chlo.{'top_k' if name == 'topk' else name}") if family in ("mhlo", "chlo") else None
     if rule is None:
-        node.unsupported(f"the custom call of {target} is not supported", _HINT)
+        node.unsupported(f"the custom call of {lapack.in_words(target)} is not supported", _HINT)
     if isinstance(inner := node.attribute("mhlo.attributes", default={}), dict):
         node.operation.attributes |= inner
     return rule(node, b)

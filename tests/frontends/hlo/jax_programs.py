@@ -363,6 +363,51 @@ def solve_triangular(a: Any, b: Any) -> Any:
     return solve(a, b), jax.vmap(lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True, trans=1))(a, b)
 
 
+@program(normal(2, 5, 5) + 3 * np.eye(5, dtype=np.float32), normal(2, 5, 2), normal(3, 4))
+def lu_and_what_stands_on_it(a: Any, b: Any, c: Any) -> Any:
+    """The last matrix has no inverse: its determinant is 0."""
+    singular = jnp.stack([a[0], a[0].at[2].set(0)])
+    factors = [jax.scipy.linalg.lu_factor(x) for x in (a, singular, c)]
+    complex_solution = jnp.linalg.solve(a + 1j * jnp.swapaxes(a, 1, 2), b)
+    found = jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.slogdet(singular), jnp.linalg.det(singular)
+    return factors, found, complex_solution, jax.scipy.linalg.expm(a[0] / 4)
+
+
+@program(normal(2, 5, 3), normal(3, 5))
+def qr_decompositions(a: Any, b: Any) -> Any:
+    zeros = jnp.zeros((3, 2)).at[0, 0].set(-2.0)
+    found = [
+        jnp.linalg.qr(x, mode=mode) for x in (a, b, zeros, b[:, :3] + 1j * a[0, :3]) for mode in ("reduced", "complete")
+    ]
+    return found, jnp.linalg.qr(a, mode="r")
+
+
+@program(normal(2, 5, 5))
+def symmetric_eigenvalues(a: Any) -> Any:
+    """Vectors have a free factor each, so what they make is compared. Of equal values and of NaN too."""
+    hermitian = a[0] + a[0].T + 1j * (a[0] - a[0].T)
+    twice = jnp.stack([a[1] @ a[1].T, jnp.diag(jnp.array([2.0, -1, 2, -1, 0])), jnp.full((5, 5), jnp.nan)])
+    found = []
+    for x in (hermitian, twice):
+        values, vectors = jnp.linalg.eigh(x)
+        adjoint = jnp.conj(jnp.swapaxes(vectors, -1, -2))
+        found += [values, (vectors * values[..., None, :]) @ adjoint, adjoint @ vectors]
+    return found, jnp.linalg.eigvalsh(a, UPLO="U")
+
+
+@program(normal(2, 5, 3), normal(2, 4))
+def singular_value_decompositions(a: Any, b: Any) -> Any:
+    """As eigenvalues are compared."""
+    tall = jnp.stack([*a, jnp.outer(a[0, :, 0], b[0, :3])])  # the last one has two values that are 0
+    found = []
+    for x, whole in ((tall, True), (b + 1j * b[::-1], False)):
+        u, values, v = jnp.linalg.svd(x, full_matrices=whole)
+        count = values.shape[-1]
+        found += [values, (u[..., :count] * values[..., None, :]) @ v[..., :count, :]]
+        found += [jnp.conj(jnp.swapaxes(u, -1, -2)) @ u, v @ jnp.conj(jnp.swapaxes(v, -1, -2))]
+    return found, jnp.linalg.svd(a, compute_uv=False)
+
+
 # Random numbers
 
 

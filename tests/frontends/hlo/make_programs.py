@@ -21,7 +21,8 @@ KEPT = (
     "softmax_and_relatives batch_norm attention convolution_channels_last convolution_grouped_and_dilated pooling "
     "gradient_of_a_max_pool einsum product_of_bfloat16 scan while_loop conditional_and_switch map_and_vmap sorting "
     "top_k argmax_and_argmin gathering scattering dynamic_slices movement complex_numbers fourier_transforms cholesky "
-    "solve_triangular gradient_of_a_network adam_step"
+    "solve_triangular lu_and_what_stands_on_it qr_decompositions symmetric_eigenvalues singular_value_decompositions "
+    "gradient_of_a_network adam_step"
 ).split()
 IN_GENERIC_FORM = ("scan", "scattering", "convolution_channels_last", "attention", "sorting", "cholesky", "pooling")
 OF_XLA = ("softmax_and_relatives", "scan", "gradient_of_a_network", "sorting", "top_k")

@@ -1,7 +1,4 @@
-"""Functions of LAPACK that XLA's CPU client calls for JAX, in operations: Cholesky's factor and triangular systems.
-
-Their arguments are letters, as in LAPACK: `uplo` U or L, `side` L or R, `diag` U or N, `trans_x` N, T or C.
-"""
+"""Cholesky's factor (potrf) and triangular systems (trsm)."""
 
 from collections.abc import Mapping
 
@@ -12,21 +9,6 @@ from onnxla.hlo.ops.linear_algebra import Cholesky, TriangularSolve
 from onnxla.hlo.types import S32
 
 _TRANSPOSES = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
-
-
-def is_cholesky(target: str) -> bool:
-    """Whether a custom call is `lapack_?potrf_ffi`."""
-    return target.startswith("lapack_") and target.endswith("potrf_ffi")
-
-
-def is_triangular_solve(target: str) -> bool:
-    """Whether a custom call is `lapack_?trsm_ffi`."""
-    return target.startswith("lapack_") and target.endswith("trsm_ffi")
-
-
-def letters_of(arguments: Mapping[str, object]) -> dict[str, str]:
-    """Arguments as LAPACK has them from their character codes."""
-    return {name: chr(code) for name, code in arguments.items() if isinstance(code, int) and 0 < code < 128}
 
 
 def cholesky(b: Builder, matrix: Instruction, letters: Mapping[str, str]) -> tuple[Instruction, Instruction]:
