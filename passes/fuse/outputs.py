@@ -1,13 +1,14 @@
-"""Kernels with several outputs: a stored value and what is computed from it, or two values made of the same data.
+"""Kernels with several outputs: a stored value and what is computed from it, or several values made of the same data.
 
 Both save reading something that is in registers anyway.
 """
 
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.indexing import DynamicUpdateSlice
-from onnxla.hlo.ops.reduction import ReduceWindow
+from onnxla.hlo.ops.reduction import Reduce, ReduceWindow
 from onnxla.hlo.ops.shape import Concatenate, Transpose
 from onnxla.hlo.ops.structural import Parameter
+from onnxla.hlo.types import Shape
 from onnxla.passes.fuse.kernels import MOST_INSTRUCTIONS, MOST_OUTPUTS, FusionPlan, Kernel
 from onnxla.passes.fuse.traits import is_elementwise, is_scalar_constant
 
@@ -18,7 +19,10 @@ MOST_READERS = 16
 
 
 def merge_outputs(plan: FusionPlan) -> None:
-    """Join loop kernels of one shape: producers with elementwise consumers first, then readers of the same value."""
+    """Join loop kernels of one shape: producers with elementwise consumers first, then readers of the same value.
+
+    Reductions of one value over the same dimensions, such as its minimum and its maximum, are readers too.
+    """
     for instruction in list(plan.order):
         kernel = plan.owner.get(instruction)
         if kernel is None or not _is_plain_loop(kernel):
@@ -43,7 +47,17 @@ def _has_many_pieces(instruction: Instruction) -> bool:
     return isinstance(instruction.op, Concatenate) and len(instruction.operands) > MOST_PIECES
 
 
+def _sweep(kernel: Kernel) -> tuple[Shape, tuple[int, ...]] | None:
+    """What a kernel of reductions and work on their results goes through: a shape, and the dimensions reduced."""
+    hero = kernel.hero
+    if kernel.kind != "kInput" or kernel.is_row_kernel or not isinstance(hero.op, Reduce):
+        return None
+    return hero.operands[0].shape, tuple(sorted(hero.op.dimensions))
+
+
 def _reads_in_place(instruction: Instruction, user: Instruction) -> bool:
+    if isinstance(user.op, Reduce):
+        return instruction is user.operands[0]
     return is_elementwise(user) and user.shape == instruction.shape
 
 
@@ -56,11 +70,37 @@ def _merge_siblings(plan: FusionPlan, instruction: Instruction) -> None:
     for user in list(instruction.users)[:MOST_READERS]:
         if _reads_in_place(instruction, user):
             readers.update(dict.fromkeys(plan.kernels_of(user)))
-    chosen = [k for k in readers if _is_plain_loop(k) and k is not plan.owner.get(instruction)]
+    chosen = [k for k in readers if k is not plan.owner.get(instruction)]
     for k, first in enumerate(chosen):
         for second in chosen[k + 1 :]:
-            if first.members and second.members and _can_merge(plan, first, second):
-                plan.merge(first, second)
+            if first.members and second.members:
+                if _can_merge(plan, first, second) or _can_merge_reductions(plan, first, second):
+                    plan.merge(first, second)
+
+
+def _can_merge_reductions(plan: FusionPlan, first: Kernel, second: Kernel) -> bool:
+    """Whether the two reduce tensors of one shape over the same dimensions, in one sweep."""
+    sweep = _sweep(first)
+    if sweep is None or sweep != _sweep(second) or not _fits(plan, first, second):
+        return False
+    if _reduces_from(first, second) or _reduces_from(second, first):
+        return False
+    return not _path_outside(plan, first, second) and not _path_outside(plan, second, first)
+
+
+def _reduces_from(source: Kernel, target: Kernel) -> bool:
+    """Whether a reduction of `target` needs a member of `source`, which a second sweep would have to wait for."""
+    inside = {**target.members, **target.copies}
+    stack = [o for i in inside if isinstance(i.op, Reduce) for o in i.operands]
+    seen = set(stack)
+    while stack:
+        instruction = stack.pop()
+        if instruction in source.members:
+            return True
+        if instruction in inside:
+            stack += [o for o in instruction.operands if o not in seen]
+            seen.update(instruction.operands)
+    return False
 
 
 def _can_merge(plan: FusionPlan, first: Kernel, second: Kernel) -> bool:
@@ -69,10 +109,14 @@ def _can_merge(plan: FusionPlan, first: Kernel, second: Kernel) -> bool:
         return False
     if {m.shape for m in first.members} != {m.shape for m in second.members}:
         return False
-    outputs = [o for k in (first, second) for o in plan.outputs(k)]
-    if first.size + second.size > MOST_INSTRUCTIONS or len(outputs) > MOST_OUTPUTS:
+    if not _fits(plan, first, second):
         return False
     return not _path_outside(plan, first, second) and not _path_outside(plan, second, first)
+
+
+def _fits(plan: FusionPlan, first: Kernel, second: Kernel) -> bool:
+    outputs = [o for k in (first, second) for o in plan.outputs(k)]
+    return first.size + second.size <= MOST_INSTRUCTIONS and len(outputs) <= MOST_OUTPUTS
 
 
 def _path_outside(plan: FusionPlan, source: Kernel, target: Kernel) -> bool:

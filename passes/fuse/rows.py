@@ -14,11 +14,16 @@ from onnxla.hlo.types import Shape, TensorType
 from onnxla.passes.fuse.kernels import MOST_INSTRUCTIONS, MOST_OUTPUTS, FusionPlan, Kernel
 from onnxla.passes.fuse.traits import is_elementwise
 
+LARGEST_ROW = 256 << 10
+"""Bytes of a row that stays in a core's cache from one sweep to the next."""
+FEW_ROWS = 16
+"""Fewer rows leave threads without work, or with one row more than others."""
+
 
 def fuse_rows(plan: FusionPlan) -> None:
     """Grow a kernel from every reduction over trailing dimensions whose result is spread over its row again."""
     for hero in plan.order:
-        if hero not in plan.owner and reduces_rows(hero):
+        if hero not in plan.owner and reduces_rows(hero) and not _is_for_all_threads(hero):
             kernel = _grow(plan, hero)
             if kernel is not None:
                 _absorb_shared_producers(plan, kernel)
@@ -32,6 +37,16 @@ def reduces_rows(instruction: Instruction) -> bool:
     rank = len(instruction.operands[0].shape)
     trailing = tuple(range(rank - len(op.dimensions), rank))
     return tuple(sorted(op.dimensions)) == trailing and instruction.operands[0].tensor_type.size > instruction.type.size
+
+
+def _is_for_all_threads(hero: Instruction) -> bool:
+    """Whether it reduces few rows, each too large to be kept: threads should share out the columns, step by step.
+
+    The range that DynamicQuantizeLinear takes of a whole tensor is one. A row kernel would run in one thread, and compute
+    anew for its last sweep what no longer lies in cache.
+    """
+    full = hero.operands[0].tensor_type
+    return hero.tensor_type.size < FEW_ROWS and full.bytes > LARGEST_ROW * hero.tensor_type.size
 
 
 def full_shape(kernel: Kernel) -> Shape:
