@@ -42,8 +42,8 @@ def reduces_rows(instruction: Instruction) -> bool:
 def _is_for_all_threads(hero: Instruction) -> bool:
     """Whether it reduces few rows, each too large to be kept: threads should share out the columns, step by step.
 
-    The range that DynamicQuantizeLinear takes of a whole tensor is one. A row kernel would run in one thread, and compute
-    anew for its last sweep what no longer lies in cache.
+    The range that DynamicQuantizeLinear takes of a whole tensor is one. A row kernel would run in one thread, and
+    compute anew for its last sweep what no longer lies in cache.
     """
     full = hero.operands[0].tensor_type
     return hero.tensor_type.size < FEW_ROWS and full.bytes > LARGEST_ROW * hero.tensor_type.size
