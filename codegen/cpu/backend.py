@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from onnxla import watch
 from onnxla.codegen.choices import Choices, Decision
 from onnxla.codegen.cost import Machine
-from onnxla.codegen.cpu.emit_llvm import emit_kernel
+from onnxla.codegen.cpu.emit_llvm import emitter
 from onnxla.codegen.cpu.generate import NativeCode, generate_code
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.schedule import lower
@@ -52,7 +52,7 @@ def compile_cpu(
             module, lambda instruction: lower(instruction, target, direct_only=direct_only, choices=choices), image
         )
     with watch.span("kernels", 0.25, 1.0):
-        code = generate_code(plan, target, emit_kernel, options.opt_level)
+        code = generate_code(plan, target, emitter(target), options.opt_level)
     return CompiledCode(
         objects=code.objects,
         weights=image.finish(),

@@ -8,21 +8,31 @@ Intrinsics need no declaration: LLVM declares those it knows.
 
 import struct
 from collections.abc import Callable
+from functools import partial
 
+from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.ir import Block, Buffer, For, If, Kernel, KernelType, Value
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.errors import InternalError
 from onnxla.hlo.numerics import integer_limits
-from onnxla.hlo.types import F16, F32, F64, PRED, S32, ElementType, Kind
+from onnxla.hlo.types import F16, F32, F64, PRED, S32, U8, ElementType, Kind
 
 _FLOATS = {F16: "half", F32: "float", F64: "double"}
 _PREDICATES = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
 
 
-def emit_kernel(kernel: Kernel, symbol: str) -> str:
-    """The function's text, complete but for the module around it. Raises InternalError for an ill-formed kernel."""
+def emitter(target: Target) -> Callable[[Kernel, str], str]:
+    """`emit_kernel` for a target."""
+    return partial(emit_kernel, vector_bytes=target.vector_bytes)
+
+
+def emit_kernel(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
+    """The function's text, complete but for the module around it. Raises InternalError for an ill-formed kernel.
+
+    `vector_bytes` is the width of the target's registers.
+    """
     verify_kernel(kernel)
-    return _Printer(kernel, symbol).text()
+    return _Printer(kernel, symbol, vector_bytes).text()
 
 
 def _scalar(element: ElementType) -> str:
@@ -47,8 +57,13 @@ def _first_lane_only(mask: Value) -> bool:
     return lanes.opcode == "step" and limit.is_constant and limit.attributes[0] == 1
 
 
+def _stored(element: ElementType) -> ElementType:
+    """What memory holds for an element: a byte for a truth value."""
+    return U8 if element is PRED else element
+
+
 def _memory(element: ElementType) -> str:
-    return "i8" if element is PRED else _scalar(element)
+    return _scalar(_stored(element))
 
 
 def _llvm_type(type: KernelType) -> str:
@@ -80,9 +95,10 @@ def _splat(like: Value, number: float | int) -> str:
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, symbol: str) -> None:
+    def __init__(self, kernel: Kernel, symbol: str, vector_bytes: int) -> None:
         self.kernel = kernel
         self.symbol = symbol
+        self.vector_bytes = vector_bytes
         self.lines: list[str] = []
         self.names: dict[Value, str] = {kernel.task: "%task"}
         self.pointers: dict[Buffer, str] = {}
@@ -198,10 +214,9 @@ class _Printer:
         index, *mask = op.operands
         address = self.address(buffer, index)
         lanes = op.lanes
-        memory = KernelType(buffer.element, lanes)
-        kind = _memory(buffer.element) if lanes == 1 else f"<{lanes} x {_memory(buffer.element)}>"
+        memory = KernelType(_stored(buffer.element), lanes)
+        kind, suffix = _llvm_type(memory), _suffix(memory)
         align = alignment or buffer.element.bytes
-        suffix = _suffix(memory).replace("i1", "i8") if buffer.element is PRED else _suffix(memory)
         if index.lanes > 1:
             masks = self.ref(mask[0]) if mask else "splat (i1 true)"
             got = self.fresh(
@@ -209,10 +224,7 @@ class _Printer:
                 f"<{lanes} x i1> {masks}, {kind} zeroinitializer)"
             )
         elif mask and lanes > 1:
-            got = self.fresh(
-                f"call {kind} @llvm.masked.load.{suffix}.p0(ptr align {align} {address}, {self.typed(mask[0])}, "
-                f"{kind} zeroinitializer)"
-            )
+            got = self.masked_load(memory, address, align, mask[0])
         elif mask:
             raise InternalError("a scalar load has no mask: guard it with an if")
         else:
@@ -222,15 +234,75 @@ class _Printer:
             got = self.fresh(f"icmp ne {kind} {got}, {zero}")
         return got
 
+    def parts(self, memory: KernelType) -> list[range]:
+        """The lanes of a vector in memory, a register at a time.
+
+        Masked accesses are printed so. LLVM 22, with AVX2, divides one wider than a register itself, and takes the
+        mask of a register for all true where it knows that it is all false: a load then gives what is behind the
+        array for zeros. That comes from a mask that two registers share, therefore each gets its own (`mask_of`).
+        """
+        size = min(memory.lanes, max(self.vector_bytes // memory.element.bytes, 1))
+        return [range(first, first + size) for first in range(0, memory.lanes, size)]
+
+    def mask_of(self, mask: Value, lanes: range) -> str:
+        """Some lanes of a mask, computed for them alone."""
+        kind = f"<{len(lanes)} x i1>"
+        if mask.is_constant or mask.lanes == len(lanes):
+            return self.ref(mask)
+        match mask.opcode:
+            case "and" | "or":
+                a, b = (self.mask_of(side, lanes) for side in mask.operands)
+                return self.fresh(f"{mask.opcode} {kind} {a}, {b}")
+            case "not":
+                return self.fresh(f"xor {kind} {self.mask_of(mask.operands[0], lanes)}, splat (i1 true)")
+            case "splat":
+                return self.copies(mask.operands[0], len(lanes))
+        return self.lanes_of(mask.type, self.ref(mask), self.ref(mask), lanes)
+
+    def masked_load(self, memory: KernelType, address: str, align: int, mask: Value) -> str:
+        """A vector with zeros where the mask is false."""
+        loaded = []
+        for lanes in self.parts(memory):
+            part = memory.with_lanes(len(lanes))
+            kind, place = _llvm_type(part), self.behind(address, memory.element, lanes.start)
+            loaded.append(
+                self.fresh(
+                    f"call {kind} @llvm.masked.load.{_suffix(part)}.p0(ptr align {align} {place}, "
+                    f"<{len(lanes)} x i1> {self.mask_of(mask, lanes)}, {kind} zeroinitializer)"
+                )
+            )
+        while len(loaded) > 1:
+            part = memory.with_lanes(memory.lanes // len(loaded))
+            pairs = zip(loaded[::2], loaded[1::2], strict=True)
+            loaded = [self.lanes_of(part, low, high, range(2 * part.lanes)) for low, high in pairs]
+        return loaded[0]
+
+    def masked_store(self, memory: KernelType, stored: str, address: str, align: int, mask: Value) -> None:
+        for lanes in self.parts(memory):
+            part = memory.with_lanes(len(lanes))
+            value = stored if part == memory else self.lanes_of(memory, stored, stored, lanes)
+            place, masked = self.behind(address, memory.element, lanes.start), self.mask_of(mask, lanes)
+            self.lines.append(
+                f"  call void @llvm.masked.store.{_suffix(part)}.p0({_llvm_type(part)} {value}, "
+                f"ptr align {align} {place}, <{len(lanes)} x i1> {masked})"
+            )
+
+    def behind(self, address: str, element: ElementType, count: int) -> str:
+        return self.fresh(f"getelementptr {_scalar(element)}, ptr {address}, i64 {count}") if count else address
+
+    def lanes_of(self, type: KernelType, low: str, high: str, chosen: range) -> str:
+        """Lanes `chosen` of two vectors of a type, one behind the other."""
+        kind = _llvm_type(type)
+        indices = ", ".join(f"i32 {k}" for k in chosen)
+        return self.fresh(f"shufflevector {kind} {low}, {kind} {high}, <{len(chosen)} x i32> <{indices}>")
+
     def store(self, op: Value) -> None:
         buffer, alignment = op.attributes
         index, value, *mask = op.operands
         address = self.address(buffer, index)
-        kind, stored = _llvm_type(value.type), self.ref(value)
-        suffix = _suffix(value.type)
+        memory = KernelType(_stored(buffer.element), value.lanes)
+        kind, suffix, stored = _llvm_type(memory), _suffix(memory), self.ref(value)
         if buffer.element is PRED:
-            kind = "i8" if value.lanes == 1 else f"<{value.lanes} x i8>"
-            suffix = suffix.replace("i1", "i8")
             stored = self.fresh(f"zext {self.typed(value)} to {kind}")
         align = alignment or buffer.element.bytes
         if index.lanes > 1:
@@ -243,10 +315,7 @@ class _Printer:
             element = self.fresh(f"extractelement {kind} {stored}, i64 0")
             self.lines.append(f"  store {_memory(buffer.element)} {element}, ptr {address}, align {align}")
         elif mask:
-            self.lines.append(
-                f"  call void @llvm.masked.store.{suffix}.p0({kind} {stored}, ptr align {align} {address}, "
-                f"{self.typed(mask[0])})"
-            )
+            self.masked_store(memory, stored, address, align, mask[0])
         else:
             self.lines.append(f"  store {kind} {stored}, ptr {address}, align {align}")
 
@@ -384,10 +453,12 @@ class _Printer:
         return self.fresh(f"add {_llvm_type(op.type)} {self.ref(total)}, {pairs}")
 
     def splat(self, op: Value) -> str:
-        (x,) = op.operands
-        kind = _llvm_type(op.type)
+        return self.copies(op.operands[0], op.lanes)
+
+    def copies(self, x: Value, lanes: int) -> str:
+        kind = _llvm_type(x.type.with_lanes(lanes))
         one = self.fresh(f"insertelement {kind} poison, {self.typed(x)}, i64 0")
-        return self.fresh(f"shufflevector {kind} {one}, {kind} poison, <{op.lanes} x i32> zeroinitializer")
+        return self.fresh(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
     def step(self, op: Value) -> str:
         scalar = _scalar(op.element)

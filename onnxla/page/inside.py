@@ -11,7 +11,7 @@ from typing import Any
 from onnxla.codegen.choices import Choices, read_decisions
 from onnxla.codegen.cost import Machine
 from onnxla.codegen.cpu.compile_parallel import assemble_modules
-from onnxla.codegen.cpu.emit_llvm import emit_kernel
+from onnxla.codegen.cpu.emit_llvm import emitter
 from onnxla.codegen.cpu.generate import distinct_functions
 from onnxla.codegen.cpu.target import Target, parse_target
 from onnxla.codegen.gpu import backend as gpu_backend
@@ -84,7 +84,7 @@ def _of_cpu(program: Program, module: Module, target: Target, options: Mapping[s
     direct_only = options.get("precision") == "highest"
     choices = Choices(Machine.stated(target), read_decisions(program.texts.get(DECISIONS_STAGE, "")))
     plan = make_plan(module, lambda i: lower(i, target, direct_only=direct_only, choices=choices), WeightsImage())
-    symbols, functions = distinct_functions(plan, emit_kernel)
+    symbols, functions = distinct_functions(plan, emitter(target))
     known, notes = _verified(program, functions)
     return Inside(module, plan, symbols, listed(known, target, int(options.get("opt_level", 2))), notes)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxla.codegen.cpu.emit_llvm import emit_kernel
+from onnxla.codegen.cpu.emit_llvm import emitter
 from onnxla.codegen.cpu.generate import generate_code
 from onnxla.codegen.cpu.target import Target, host_target
 from onnxla.codegen.kernels.builder import KernelBuilder
@@ -119,7 +119,7 @@ def _run(kernels: Sequence[Kernel], largest: int, target: Target, threads: int) 
 
     steps = tuple(launch(k, kernel) for k, kernel in enumerate(kernels))
     plan = Plan("limits", (), (), steps, (numbers, *arena), (), 2 * largest, numbers.bytes)
-    code = generate_code(plan, target, emit_kernel)
+    code = generate_code(plan, target, emitter(target))
     factors = np.repeat(np.array([0.75, 0.125], np.float32), target.vector_bytes // 4)
     program = Program(
         inputs=(),

@@ -15,7 +15,7 @@ from onnxla.codegen.arena import aligned
 from onnxla.codegen.choices import Site
 from onnxla.codegen.cpu.compile_llvm import LAUNCH_LEVEL, compile_module
 from onnxla.codegen.cpu.compile_parallel import compile_modules
-from onnxla.codegen.cpu.emit_llvm import emit_kernel
+from onnxla.codegen.cpu.emit_llvm import emitter
 from onnxla.codegen.cpu.emit_plan import emit_plan
 from onnxla.codegen.cpu.generate import distinct_functions, kernel_modules
 from onnxla.codegen.cpu.target import Target
@@ -61,7 +61,7 @@ def measure(sites: Sequence[Site], target: Target, threads: int, cold: bool, lev
     """
     with watch.span("", 0.0, 0.1):
         races = [_race(site, target, cold) for site in sites]
-        found = [distinct_functions(race.plan, emit_kernel) for race in races]
+        found = [distinct_functions(race.plan, emitter(target)) for race in races]
     modules = [kernel_modules(list(functions.values()), target) for _, functions in found]
     with watch.span("", 0.1, 0.6):
         objects = iter(compile_modules([(text, level) for texts in modules for text in texts], target))
