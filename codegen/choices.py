@@ -29,8 +29,6 @@ class Way:
     name: str
     work: Work
     lower: Callable[[], Lowering]
-    is_usual: bool = True
-    """Whether it may be taken unmeasured."""
 
 
 @dataclass(frozen=True)

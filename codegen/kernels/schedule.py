@@ -82,10 +82,9 @@ def _contraction_ways(cluster: Cluster, target: Target, direct_only: bool) -> li
 
 def _preferred_first(direct: list[Way], winograd: list[Way], machine: Machine) -> list[Way]:
     """The model takes Winograd's convolution only where that promises to be clearly faster, since it errs more."""
-    usual = [way for way in winograd if way.is_usual]
-    if not usual:
+    if not winograd:
         return direct
-    best = min(usual, key=lambda way: machine.seconds(way.work))
+    best = min(winograd, key=lambda way: machine.seconds(way.work))
     rest = [*(way for way in winograd if way is not best), *direct]
     if machine.seconds(best.work) < GAIN * machine.seconds(direct[0].work):
         return [best, *rest]

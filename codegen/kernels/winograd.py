@@ -43,7 +43,8 @@ from onnxla.hlo.types import Array as NumpyArray
 OUTPUTS = (4, 2)
 """Outputs of a tile in each direction, of the two convolutions."""
 SCRATCH_BYTES = 1 << 20
-"""What the tiles of a block may take, transformed, before and after the products."""
+"""What the tiles of a block may take, transformed, before and after the products; twice as much where reading large
+weights for another block costs more than the second-level cache gains."""
 INPUT_SLOTS, OUTPUT_SLOTS = {4: 300, 2: 80}, {4: 260, 2: 56}
 """Slots (`work.py`) of transforming a tile of one vector of channels: loads, sums and stores."""
 PRODUCTS = 0.8
@@ -151,15 +152,16 @@ def winograd_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[W
     batch, height, width, features = hero.shape
     if lhs.shape[3] % lanes or features % lanes:
         return []
-    ways: dict[str, Way] = {}
+    shapes: dict[tuple[int, int], _Shape] = {}
     for out in OUTPUTS:
-        for scratch in (SCRATCH_BYTES, SCRATCH_BYTES // 2, SCRATCH_BYTES * 2):
+        for scratch in (SCRATCH_BYTES, 2 * SCRATCH_BYTES):
             shape = _Shape(batch, height, width, lhs.shape[3], features, lanes, out, scratch)
-            alike = _Shape(batch, height, width, lhs.shape[3], features, lanes, out)
-            if shape.block >= 4 and (shape == alike or shape.block != alike.block):
-                lowered = partial(lower_winograd, cluster, hero, target, shape, number)
-                ways[shape.name] = Way(shape.name, shape.work(target), lowered, is_usual=shape == alike)
-    return list(ways.values())
+            shapes.setdefault((out, shape.block), shape)
+    return [
+        Way(s.name, s.work(target), partial(lower_winograd, cluster, hero, target, s, number))
+        for s in shapes.values()
+        if s.block >= 4
+    ]
 
 
 def lower_winograd(cluster: Cluster, hero: Instruction, target: Target, shape: _Shape, number: int) -> Lowering:

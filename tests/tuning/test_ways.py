@@ -35,12 +35,11 @@ def convolution(name: str, x: Sequence[int], w: Sequence[int], window: Window, g
 
 def cases() -> Iterator[Case]:
     same = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
-    yield convolution("Winograd", (2, 15, 22, 32), (3, 3, 32, 32), same)
-    yield convolution("3x3 of two lines", (1, 2, 31, 16), (3, 3, 16, 24), same)
+    yield convolution("Winograd", (2, 9, 14, 16), (3, 3, 16, 24), same)
     yield convolution("stride", (1, 13, 27, 16), (3, 3, 16, 20), Window.of([3, 3], [2, 2], [1, 1], [0, 1]))
     yield convolution("pointwise", (1, 7, 7, 48), (1, 1, 48, 72), Window.of([1, 1], [1, 1], [0, 0], [0, 0]))
     yield convolution("depthwise", (1, 9, 23, 20), (5, 5, 1, 20), Window.of([5, 5], [1, 1], [2, 2], [2, 2]), 20)
-    for rows, depth, columns in ((97, 101, 103), (1, 33, 300), (5, 64, 9)):
+    for rows, depth, columns in ((97, 31, 103), (1, 33, 300)):
         right = random(F32, (depth, columns), rows)
         yield Case(
             f"dot {rows} {depth} {columns}",
@@ -81,7 +80,7 @@ def test_every_way_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     while number < most:
         forced = Forced(number)
         monkeypatch.setattr(bench, "measure", forced)
-        model = onnxla.compile(together(every), tune=1e9, options={"cache_dir": None})
+        model = onnxla.compile(together(every), tune=1e9, options={"cache_dir": None, "opt_level": 0})
         taken |= {d.chosen for d in read_decisions(model.hlo("decisions")).values()}
         most = forced.most
         feeds = {g.name: a for g, a in zip(model.get_inputs(), (a for c in every for a in c.arguments), strict=True)}
@@ -99,15 +98,14 @@ def sites(target: Target) -> Iterator[Site]:
     b = Builder("main")
     choices = Choices(Machine.stated(target))
     same = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
-    for size, channels in ((28, 64), (14, 128)):
-        x = b.parameter(TensorType(F32, (1, size, size, channels)))
-        for w, window, groups in (
-            ((3, 3, channels, channels), same, 1),
-            ((1, 1, channels, 96), Window.of([1, 1], [1, 1], [0, 0], [0, 0]), 1),
-            ((3, 3, 1, channels), same, channels),
-        ):
-            kernel = b.constant(random(F32, w))
-            lower(b.convolution(x, kernel, window, ConvolutionDimensions.nhwc(2), groups), target, choices=choices)
+    x = b.parameter(TensorType(F32, (1, 28, 28, 64)))
+    for w, window, groups in (
+        ((3, 3, 64, 64), same, 1),
+        ((1, 1, 64, 96), Window.of([1, 1], [1, 1], [0, 0], [0, 0]), 1),
+        ((3, 3, 1, 64), same, 64),
+    ):
+        kernel = b.constant(random(F32, w))
+        lower(b.convolution(x, kernel, window, ConvolutionDimensions.nhwc(2), groups), target, choices=choices)
     yield from choices.sites.values()
 
 
@@ -120,7 +118,7 @@ def test_ways_state_the_work_that_their_kernels_do(target: Target) -> None:
             count += 1
             if not 1 / 1.4 < way.work.effort / counted < 1.4:
                 wrong.append(f"{site.instruction}: {way.name} states {way.work.effort:.3g}, does {counted:.3g}")
-    assert count > 20 and not wrong, "\n".join(wrong)
+    assert count > 12 and not wrong, "\n".join(wrong)
 
 
 def test_effort_is_about_the_operations_of_a_good_kernel() -> None:
