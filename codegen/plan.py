@@ -113,6 +113,7 @@ class LoopState:
 class WhileLoop:
     """Run `condition`; while it leaves true in `predicate`, run `body` and `condition` again."""
 
+    instruction: Instruction
     name: str
     node: SourceNode | None
     states: tuple[LoopState, ...]

@@ -224,7 +224,8 @@ class _Planner:
             for s in node.states
         )
         body = (*self.steps(node.body), *self.copies(times.turned, node.name, source))
-        loop = WhileLoop(node.name, source, states, self.steps(node.condition), self.slot(node.predicate), body)
+        condition, predicate = self.steps(node.condition), self.slot(node.predicate)
+        loop = WhileLoop(node.instruction, node.name, source, states, condition, predicate, body)
         return (*self.copies(times.enter, node.name, source), loop)
 
     def branch(self, node: Select) -> Branch:

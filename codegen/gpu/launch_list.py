@@ -6,6 +6,7 @@ from typing import Any
 
 from onnxla.codegen.kernels.ir import Kernel
 from onnxla.codegen.plan import Copy, Launch, Plan, Slot, Space, Step, WhileLoop
+from onnxla.codegen.rounds import rounds_of
 
 
 def emit_launch_list(
@@ -36,7 +37,9 @@ def _step(step: Step, symbol_of: Callable[[Kernel], str]) -> dict[str, Any]:
         return {"copy": step.target.buffer.bytes, "source": _place(step.source), "target": _place(step.target)}
     if isinstance(step, WhileLoop):
         condition, body = (_steps(s, symbol_of) for s in (step.condition, step.body))
-        return {"loop": _place(step.predicate), "condition": condition, "body": body}
+        row = {"loop": _place(step.predicate), "condition": condition, "body": body}
+        rounds = rounds_of(step.instruction)
+        return row if rounds is None else row | {"rounds": rounds}
     cases = [_steps(case, symbol_of) for case in step.cases]
     return {"branch": _place(step.index), "pred": step.index_is_pred, "cases": cases}
 

@@ -1,14 +1,16 @@
 """Sort, scatter, updates in place and cumulative operations in the simulator."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from onnxla.hlo.builder import Builder
-from onnxla.hlo.module import Computation
+from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.contraction import Window, WindowDimension
 from onnxla.hlo.ops.indexing import Scatter
 from onnxla.hlo.types import F32, S32, ElementType, TensorType
-from tests.gpu.running import check, samples
+from tests.gpu.running import check, run, samples
 
 
 def _less(*elements: ElementType) -> Computation:
@@ -81,3 +83,45 @@ def test_a_running_sum(backward: bool) -> None:
     window = Window((WindowDimension(1), WindowDimension(size, pad_low=padding[0], pad_high=padding[1])))
     x = b.parameter(TensorType(F32, (3, size)))
     check(b.reduce_window([x], [b.constant(np.float32(0))], window, _add()), None, rtol=1e-4, atol=1e-5)
+
+
+# Mutations: what is taken away must be noticed.
+
+
+def _sorted() -> Instruction:
+    b = Builder()
+    return b.sort([b.parameter(TensorType(F32, (2, 70)))], 1, _less(F32))
+
+
+def _scattered() -> Instruction:
+    b = Builder()
+    op = Scatter((1,), (0,), (0,), (), (), 1, False, False, _add())
+    x, i, u = (b.parameter(t) for t in (TensorType(F32, (6, 70)), TensorType(S32, (4, 1)), TensorType(F32, (4, 70))))
+    return b.scatter(x, i, u, op)
+
+
+def _updated() -> Instruction:
+    b = Builder()
+    x, u, at = (b.parameter(t) for t in (TensorType(F32, (70,)), TensorType(F32, (70,)), TensorType(S32, ())))
+    return b.dynamic_update_slice(x, u, [at])
+
+
+def _running() -> Instruction:
+    b = Builder()
+    window = Window((WindowDimension(1), WindowDimension(5, pad_low=4)))
+    return b.reduce_window([b.parameter(TensorType(F32, (70, 5)))], [b.constant(np.float32(0))], window, _add())
+
+
+@pytest.mark.parametrize(("make", "bound"), [(_sorted, 140), (_scattered, 70), (_updated, 70), (_running, 70)])
+def test_a_missing_bound_is_noticed(make: Callable[[], Instruction], bound: int) -> None:
+    """One thread more than there are elements reads or writes beyond them."""
+    instruction = make()
+    texts = []
+
+    def widened(source: str) -> str:
+        texts.append(source)
+        return source.replace(f"< {bound};", f"< {bound + 60};")
+
+    _, reports = run(instruction, samples(instruction), widened)
+    assert any(f"< {bound};" in text for text in texts)
+    assert "out-of-bounds global access" in reports.kinds
