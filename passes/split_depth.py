@@ -26,6 +26,11 @@ TILE, SMALL_TILE = 64, 16
 """Rows or columns of a product that a block computes, and of a product that has no more."""
 SHORTEST_PART = 128
 """Depth of a part: less costs more to add up than it saves."""
+LEAST_SAVED = {4: 150, 2: 500, 1: 1000}
+"""Depth, by bytes of a factor, that no block goes through any more, from which on adding up parts is worth it.
+
+From about 20, 6 and 3 ns that a slice takes for each of its depth, and 3 us of a kernel: guesses, with no GPU at hand.
+"""
 GRAIN = 32
 """Depth of a slice of half precision in shared memory, of which parts should be multiples."""
 
@@ -51,6 +56,8 @@ class SplitDepth(ComputationPass):
             op = instruction.op
             if not isinstance(op, Dot | Convolution) or op.element not in (F16, BF16, F32, S32):
                 continue
+            if _bytes_of(instruction) not in LEAST_SAVED:
+                continue
             if 0 in (instruction.tensor_type.size, *(o.tensor_type.size for o in instruction.operands)):
                 continue
             b = Builder(source=instruction.source)
@@ -74,7 +81,7 @@ class SplitDepth(ComputationPass):
         depth = lhs.shape[left]
         batches = math.prod(lhs.shape[d] for d in op.lhs_batch)
         rows, columns = lhs.tensor_type.size // depth // batches, rhs.tensor_type.size // depth // batches
-        parts = self._parts(_tiles(batches, rows, columns), depth, depth)
+        parts = self._parts(_tiles(batches, rows, columns), depth, depth, _bytes_of(instruction))
         if parts == 1:
             return None
 
@@ -103,7 +110,7 @@ class SplitDepth(ComputationPass):
             return None
         features, columns = kernel.shape[dims.kernel_input_feature], kernel.shape[dims.kernel_output_feature]
         tiles = _tiles(1, instruction.tensor_type.size // columns, columns)
-        parts = self._parts(tiles, features, kernel.tensor_type.size // columns)
+        parts = self._parts(tiles, features, kernel.tensor_type.size // columns, _bytes_of(instruction))
         if parts == 1:
             return None
         order = (*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature)
@@ -116,16 +123,22 @@ class SplitDepth(ComputationPass):
         at = dims.output_feature
         return b.reshape(result, (*result.shape[:at], parts, columns, *result.shape[at + 1 :])), at
 
-    def _parts(self, tiles: int, divisible: int, depth: int) -> int:
-        """How many equal parts of what is divisible; whole slices where there is a choice."""
+    def _parts(self, tiles: int, divisible: int, depth: int, width: int) -> int:
+        """How many equal parts of what is divisible; whole slices where there is a choice, and 1 where it is not worth
+        it. `width` is the bytes of a factor."""
         most = min(self.multiprocessors // tiles, depth // SHORTEST_PART, MOST_PARTS)
         choices = [p for p in range(2, most + 1) if divisible % p == 0 and divisible // p % 8 == 0]
         whole = [p for p in choices if divisible // p % GRAIN == 0]
-        return max(whole or choices or [1])
+        parts = max(whole or choices or [1])
+        return parts if depth - depth // parts >= LEAST_SAVED[width] else 1
 
 
 def _sums_of(op: Dot | Convolution) -> ElementType:
     return S32 if op.element is S32 else F32
+
+
+def _bytes_of(contraction: Instruction) -> int:
+    return max(o.tensor_type.element.bytes for o in contraction.operands)
 
 
 def _tiles(batches: int, rows: int, columns: int) -> int:

@@ -13,10 +13,10 @@ from onnxla.passes.split_depth import SplitDepth
 from tests.gpu.running import reference, run, samples
 
 
-def normed_product(element: ElementType, norm: bool) -> list[Instruction]:
+def normed_product(element: ElementType, depth: int, norm: bool) -> list[Instruction]:
     """The kernels of x w + bias, scaled by the mean of each row or not."""
     b = Builder()
-    x, w = b.parameter(TensorType(element, (17, 512))), b.parameter(TensorType(element, (512, 24)))
+    x, w = b.parameter(TensorType(element, (17, depth))), b.parameter(TensorType(element, (depth, 24)))
     y = b.dot(x, w, [1], [0], element=F32)
     y = b.add(y, b.broadcast(b.parameter(TensorType(F32, (24,))), y.shape, [1]))
     if norm:
@@ -28,12 +28,12 @@ def normed_product(element: ElementType, norm: bool) -> list[Instruction]:
     return [i for i in module.entry.instructions() if i.op.opcode not in ("parameter", "reshape", "tuple")]
 
 
-@pytest.mark.parametrize(("element", "norm"), [(F16, True), (F32, False)])
-def test_parts_are_added_up_by_what_follows(element: ElementType, norm: bool) -> None:
-    product, total = normed_product(element, norm)
+@pytest.mark.parametrize(("element", "depth", "norm"), [(F16, 768, True), (F32, 512, False)])
+def test_parts_are_added_up_by_what_follows(element: ElementType, depth: int, norm: bool) -> None:
+    product, total = normed_product(element, depth, norm)
     arrays = samples(product)
     (parts,), reports = run(product, arrays)
-    assert not reports and parts.shape == (4, 17, 24) and parts.dtype == np.float32
+    assert not reports and parts.shape == (depth // 128, 17, 24) and parts.dtype == np.float32
     np.testing.assert_allclose(parts, reference(product, arrays)[0], 1e-3, 1e-3)
     assert len(lower(total, GpuTarget()).calls) == 1
     given = [parts if o.shape == parts.shape else a for o, a in zip(total.operands, samples(total), strict=True)]

@@ -46,14 +46,21 @@ def test_depth_is_shared_out_where_tiles_are_few(m: int, k: int, n: int, parts: 
     assert split(b, b.dot(x, y, [1], [0]))[1] == parts
 
 
+@pytest.mark.parametrize(("element", "k", "parts"), [(F32, 256, 1), (F16, 512, 1), (F16, 1024, 8), (S8, 1024, 1)])
+def test_what_a_kernel_costs_more_than_it_saves_stays(element: ElementType, k: int, parts: int) -> None:
+    b = Builder()
+    x, y = b.parameter(TensorType(element, (6, k))), b.parameter(TensorType(element, (k, 4)))
+    assert split(b, b.dot(x, y, [1], [0], element=S32 if element is S8 else F32))[1] == parts
+
+
 @pytest.mark.parametrize("contracting", [(1, 0), (0, 1)])
 @pytest.mark.parametrize(("left", "element"), [(F16, F16), (F16, F32), (U8, S32)])
 def test_types_and_layouts(left: ElementType, element: ElementType, contracting: tuple[int, int]) -> None:
     b = Builder()
-    x = b.parameter(TensorType(left, (6, 512) if contracting[0] else (512, 6)))
-    y = b.parameter(TensorType(S8 if left is U8 else left, (4, 512) if contracting[1] else (512, 4)))
+    x = b.parameter(TensorType(left, (6, 2048) if contracting[0] else (2048, 6)))
+    y = b.parameter(TensorType(S8 if left is U8 else left, (4, 2048) if contracting[1] else (2048, 4)))
     module, parts = split(b, b.dot(x, y, [contracting[0]], [contracting[1]], element=element))
-    assert parts == 4
+    assert parts == 16
     (dot,) = (i for i in module.entry.instructions() if isinstance(i.op, Dot))
     assert dot.tensor_type.element is (S32 if element is S32 else F32)
 
