@@ -13,6 +13,7 @@ from onnxla.codegen.cpu.compile_llvm import compile_module
 from onnxla.codegen.cpu.target import Target
 from onnxla.errors import ArtifactError
 from onnxla.files import write_file
+from onnxla.runtime.pool_jobs import one_by_one
 from onnxla.runtime.program import Program
 
 LINKER = "wasm-ld"
@@ -25,20 +26,6 @@ declare void @onnxla_run(ptr, ptr, ptr, ptr, ptr)
 
 define i32 @clock_gettime(i32 %clock, ptr %time) {{
   ret i32 -1
-}}
-
-define void @onnxla_parallel_for(ptr %kernel, ptr %buffers, i64 %tasks, i64 %threads) {{
-entry:
-  %any = icmp ne i64 %tasks, 0
-  br i1 %any, label %loop, label %exit
-loop:
-  %task = phi i64 [ 0, %entry ], [ %task.next, %loop ]
-  call void %kernel(ptr %buffers, i64 %task)
-  %task.next = add i64 %task, 1
-  %more = icmp ult i64 %task.next, %tasks
-  br i1 %more, label %loop, label %exit
-exit:
-  ret void
 }}
 
 define i32 @{name}_arena_bytes() {{
@@ -69,7 +56,9 @@ def wasm_module(name: str, program: Program, target: Target) -> bytes:
         raise ArtifactError(f"a module for WebAssembly needs LLVM's linker {LINKER} (Debian's package lld)")
     content = program.weights.tobytes() or b"\0"
     text = "".join(f"\\{byte:02x}" for byte in content)
-    glue = _GLUE.format(name=name, size=len(content), bytes=text, arena=max(-(-program.arena_bytes // 64) * 64, 64))
+    glue = one_by_one("onnxla_parallel_for", linkage="", more=", i64 %threads") + _GLUE.format(
+        name=name, size=len(content), bytes=text, arena=max(-(-program.arena_bytes // 64) * 64, 64)
+    )
     exports = [f"--export={symbol}" for symbol in (f"{name}_run_in", f"{name}_arena_bytes", "__heap_base")]
     with tempfile.TemporaryDirectory() as scratch:
         files = []
