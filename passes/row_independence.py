@@ -138,8 +138,8 @@ class _Proof:
         """All but those that shapes decide, or that rules compare."""
         if type(one.op) is not type(twin.op):
             raise RowsMix(f"with {self.sizes.small} rows {twin.op.opcode} is in its place")
-        if isinstance(one.op, Parameter):
-            if one.op.number != twin.op.number:  # type: ignore[attr-defined]
+        if isinstance(one.op, Parameter) and isinstance(twin.op, Parameter):
+            if one.op.number != twin.op.number:
                 raise RowsMix("the number of rows decides which input it is")
             return
         for field in fields(one.op):

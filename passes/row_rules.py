@@ -72,7 +72,8 @@ def _new_dimension(i: Instruction, twin: Instruction) -> int | None:
 
 def _constant(op: Constant, i: Instruction, twin: Instruction, states: Sequence[State], sizes: Sizes) -> State:
     """A table with an entry for each row is as good as rows where the smaller one is the beginning of the larger."""
-    large, small = op.literal, twin.op.literal  # type: ignore[attr-defined]
+    assert isinstance(twin.op, Constant)
+    large, small = op.literal, twin.op.literal
     dimension = _new_dimension(i, twin)
     beginning = large.array
     if dimension is not None:
@@ -246,7 +247,8 @@ def _gather(op: Gather, i: Instruction, twin: Instruction, states: Sequence[Stat
     dropped = (*op.collapsed_slice_dims, *op.operand_batching_dims)
     kept = [d for d in range(i.operands[0].tensor_type.rank) if d not in dropped]
     whole = i.operands[0].shape[operand.dimension], twin.operands[0].shape[operand.dimension]
-    there = op.slice_sizes[operand.dimension], twin.op.slice_sizes[operand.dimension]  # type: ignore[attr-defined]
+    assert isinstance(twin.op, Gather)
+    there = op.slice_sizes[operand.dimension], twin.op.slice_sizes[operand.dimension]
     if operand.dimension not in kept or there != whole:
         raise RowsMix("it takes some of the rows")
     return operand.at(op.offset_dims[kept.index(operand.dimension)])
