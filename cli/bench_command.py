@@ -82,7 +82,7 @@ def bench(
         others.append(_burst(run_theirs, burst))
     timings = [_timing("onnxla", ours), _timing(f"onnxruntime {witness.version}", others)]
     ratio = statistics.median(statistics.median(b) / statistics.median(a) for a, b in zip(ours, others, strict=True))
-    clusters = clusters_of(compiled, wanted)
+    clusters = clusters_of(compiled)
     if as_json:
         parts = {} if clusters is None else {"clusters": clusters.clusters}
         print_json(

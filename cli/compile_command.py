@@ -7,7 +7,7 @@ import typer
 
 from onnxla import CompiledModel
 from onnxla.cli import arguments
-from onnxla.cli.models import is_artifact, request, require_programs
+from onnxla.cli.models import clusters_of, is_artifact, request, require_programs
 from onnxla.cli.output import count, duration, print_json, say, signature_line, size
 from onnxla.cli.outputs import require_distinct
 from onnxla.errors import InputError
@@ -44,6 +44,7 @@ def compile_model(
     constant: arguments.ConstantTexts = None,
     option: arguments.OptionTexts = None,
     dump_to: arguments.DumpTo = None,
+    fallback: arguments.Fallback = None,
     signature: arguments.Signature = None,
     begin: arguments.From = None,
     end: arguments.To = None,
@@ -68,6 +69,7 @@ def compile_model(
         signature=signature,
         inputs=begin,
         outputs=end,
+        fallback=fallback,
     )
     compiled = wanted.compile()
     require_programs(compiled, wanted)
@@ -88,6 +90,7 @@ def _document(compiled: CompiledModel, path: Path, written: int) -> dict[str, ob
         "programs": len(compiled.programs),
         "report": compiled.report,
         "reports": compiled.reports,
+        **({} if (clusters := clusters_of(compiled)) is None else {"clusters": clusters.clusters}),
     }
 
 
@@ -98,8 +101,11 @@ def _print_summary(compiled: CompiledModel, path: Path, written: int) -> None:
     if compiled.state:
         total = sum(s.bytes for s in compiled.state.signatures())
         say(f"  state    {count(len(compiled.state), 'variable')}, {size(total)}, which runs change")
-    if len(compiled.programs) > 1:
+    if len(compiled.programs) > 1 and clusters_of(compiled) is None:
         say(f"  code for {len(compiled.programs)} sets of shapes; the numbers are of the last")
+    clusters = clusters_of(compiled)
+    if clusters is not None:
+        say(clusters)
     report = compiled.report
     if report is not None:
         for line in report_lines(report):

@@ -11,8 +11,8 @@ from onnxla.cli.output import print_json, say
 from onnxla.errors import Problem, UnboundDimensionsError
 
 if TYPE_CHECKING:
-    from onnxla.fallback.report import FallbackReport
     from onnxla.frontends.model_report import ModelReport
+    from onnxla.runtime.mixed_report import FallbackReport
 
 _CANNOT_BE_COMPILED = 3
 

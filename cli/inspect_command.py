@@ -11,12 +11,13 @@ import typer
 from onnxla import CompiledModel
 from onnxla.cli import arguments
 from onnxla.cli.compile_command import report_lines
-from onnxla.cli.models import Request, is_artifact, request, require_programs
+from onnxla.cli.models import Request, clusters_of, is_artifact, request, require_programs
 from onnxla.cli.output import count, print_json, safe, say, signature_line, size, table
 from onnxla.cli.outputs import require_distinct
 from onnxla.cli.page_file import write_page
 from onnxla.cli.roofline_table import show_roofline
 from onnxla.errors import InputError
+from onnxla.runtime.program import Program
 
 
 class Part(StrEnum):
@@ -82,6 +83,9 @@ def inspect(
         return
     compiled = wanted.load()
     require_programs(compiled, wanted)
+    if clusters_of(compiled) is not None and show in (Part.SUMMARY, Part.KERNELS) and html is None:
+        _show_mixed(compiled, show, as_json)
+        return
     if html is not None:
         say(f"{html}  {size(write_page(html, compiled, model.name))}", style="bold")
         if len(compiled.programs) > 1:
@@ -91,7 +95,7 @@ def inspect(
     elif show is Part.SUMMARY:
         _print_summary(compiled)
     elif show is Part.KERNELS:
-        _print_kernels(compiled)
+        _print_kernels(compiled.programs[0])
     elif show is Part.DECISIONS:
         _print_decisions(compiled)
     elif show is Part.RESOURCES:
@@ -119,6 +123,25 @@ def hlo_after(stage: str, wanted: Request) -> str:
     module = wanted.source().load(wanted.shapes, wanted.single_dims, {}).module
     optimize(module, wanted.target, replace(wanted.options, stop_after=stage))
     return print_module(module)
+
+
+def _show_mixed(compiled: CompiledModel, show: Part, as_json: bool) -> None:
+    """A model with parts in onnxruntime: what runs where, and the kernels of what is compiled."""
+    report = clusters_of(compiled)
+    assert report is not None
+    if as_json:
+        ends = {"inputs": compiled.get_inputs(), "outputs": compiled.get_outputs()}
+        print_json({"about": compiled.about, **ends, "clusters": report.clusters})
+        return
+    if show is Part.KERNELS:
+        for program in compiled.programs:
+            _print_kernels(program)
+        return
+    say(f"inputs   {signature_line(compiled.get_inputs())}")
+    say(f"outputs  {signature_line(compiled.get_outputs())}")
+    for key, value in compiled.about.items():
+        say(f"{key:<8} {_about_line(value)}")
+    say(report)
 
 
 def _document(compiled: CompiledModel) -> dict[str, object]:
@@ -208,9 +231,9 @@ def _specialisations(compiled: CompiledModel) -> str:
     return ": " + "; ".join(", ".join(map(str, program.inputs)) for program in compiled.programs)
 
 
-def _print_kernels(compiled: CompiledModel) -> None:
+def _print_kernels(program: Program) -> None:
     rows = [
         (number, step.op, step.name, size(step.bytes), f"{step.flops / 1e6:.2f}" if step.flops else "", step.source)
-        for number, step in enumerate(compiled.programs[0].steps)
+        for number, step in enumerate(program.steps)
     ]
     table((">step", "op", "kernel", ">traffic", ">Mflop", "node of the model"), rows)

@@ -18,11 +18,11 @@ from onnxla.files import open_file
 from onnxla.runtime.program import GPU_TRIPLE
 
 if TYPE_CHECKING:
-    from onnxla.fallback.report import FallbackReport
     from onnxla.frontends.hlo.model_file import HloModel
     from onnxla.frontends.onnx.model_file import OnnxModel
     from onnxla.frontends.signature import TensorSpec
     from onnxla.frontends.tensorflow.model_file import TensorFlowModel
+    from onnxla.runtime.mixed_report import FallbackReport
     from onnxla.sources import Source
 
 _ZIP = b"PK\x03\x04"
@@ -283,11 +283,9 @@ def load_artifact(path: Path, threads: int | None = None) -> onnxla.CompiledMode
     return compiled
 
 
-def clusters_of(compiled: onnxla.CompiledModel, wanted: Request) -> "FallbackReport | None":
-    """What runs where, of a model that has run with a fallback."""
-    if wanted.fallback is None:
-        return None
-    from onnxla.fallback.mixed_model import MixedModel
+def clusters_of(compiled: onnxla.CompiledModel) -> "FallbackReport | None":
+    """What runs where, of a model with parts in onnxruntime; None for others, and while nothing is planned."""
+    from onnxla.runtime.mixed_model import MixedModel
 
     return compiled.clusters if isinstance(compiled, MixedModel) else None
 
@@ -296,5 +294,10 @@ def require_programs(compiled: onnxla.CompiledModel, wanted: Request) -> None:
     """Raise InputError where sizes or values are still open, so that nothing could be compiled."""
     if compiled.programs:
         return
+    if wanted.fallback is not None:
+        if clusters_of(compiled) is not None:
+            return
+        require_sizes(compiled.get_inputs(), wanted.single_dims)
+        raise InputError("the values of inputs decide shapes: give them with --constant INPUT=VALUE")
     require_sizes(compiled.get_inputs(), wanted.single_dims)
     wanted.source().load(wanted.shapes, wanted.single_dims, {})

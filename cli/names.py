@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from onnxla.runtime.mixed_model import MixedModel
 from onnxla.runtime.model import CompiledModel
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def names_in_compiled(model: CompiledModel) -> Iterator[str]:
         yield tensor.name
         yield from (n for n in tensor.shape or () if isinstance(n, str))
     yield from (signature.name for signature in model.state.signatures())
+    clusters = model.clusters if isinstance(model, MixedModel) else None
+    for cluster in () if clusters is None else clusters.clusters:
+        yield from (*cluster.nodes, *cluster.operators, *cluster.inputs, *cluster.outputs)
     for program in model.programs:
         yield from program.constants
         for step in program.steps:

@@ -58,7 +58,7 @@ def run(
     if output is not None:
         write_outputs(output, outputs)
     steps = compiled.profile(feeds.arrays) if profile else None
-    clusters = clusters_of(compiled, wanted)
+    clusters = clusters_of(compiled)
     if as_json:
         rows = None if steps is None else [{"seconds": row.seconds, **vars(row.step)} for row in steps.rows]
         parts = {} if clusters is None else {"clusters": clusters.clusters}

@@ -148,7 +148,7 @@ def validate(
             _print_judgements(judgements, judged)
         if layered is not None and differing is not None:
             _print_layers(layered, differing, agrees)
-        clusters = clusters_of(ours, wanted)
+        clusters = clusters_of(ours)
         if clusters is not None:
             say(clusters, style="dim")
         say("every output agrees" if agrees else "outputs differ", style="bold green" if agrees else "bold red")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         UnboundDimensionsError,
         UnsupportedOpError,
     )
-    from onnxla.fallback.mixed_model import MixedModel
+    from onnxla.runtime.mixed_model import MixedModel
     from onnxla.runtime.model import CompiledModel, load_compiled
     from onnxla.runtime.report import CompileReport
 
@@ -40,7 +40,7 @@ _HOMES = {
     "compile": "onnxla.api",
     "load_compiled": "onnxla.runtime.model",
     "CompiledModel": "onnxla.runtime.model",
-    "MixedModel": "onnxla.fallback.mixed_model",
+    "MixedModel": "onnxla.runtime.mixed_model",
     "CompileReport": "onnxla.runtime.report",
     "CompileOptions": "onnxla.config",
     "Limits": "onnxla.config",

@@ -15,11 +15,11 @@ onnxruntime it goes there too, and its neighbours grow together.
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnxla.errors import Problem
 from onnxla.fallback.wiring import Wiring
 from onnxla.frontends.onnx.structure import subgraphs
 from onnxla.frontends.onnx.survey import Survey
 from onnxla.hlo.types import TensorType
+from onnxla.runtime.mixed_report import Reason
 
 SMALLEST_BYTES = 1 << 16
 """What a piece beside others must read (of weights) and write to be compiled. Handing over takes some ten
@@ -32,15 +32,6 @@ class Cluster:
 
     compiled: bool
     nodes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a node runs in onnxruntime."""
-
-    text: str
-    problems: tuple[Problem, ...] = ()
-    """What the import said; empty where the node could be imported, or only what it reads could not."""
 
 
 class Clustering:

@@ -6,12 +6,12 @@ from typing import Any
 from onnxla import watch
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, DeviceError, InputError
-from onnxla.fallback.mixed_model import MixedModel, MixedPlan
 from onnxla.fallback.planning import build, partition
-from onnxla.fallback.report import FallbackReport
-from onnxla.fallback.session import require_onnxruntime
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.hlo.types import Array
+from onnxla.runtime.mixed_model import MixedModel, MixedPlan
+from onnxla.runtime.mixed_report import FallbackReport
+from onnxla.runtime.onnxruntime_part import require_onnxruntime
 from onnxla.runtime.thread_pool import default_threads
 from onnxla.sources import OnnxSource, Shapes, may_compile_later
 from onnxla.watch import watching

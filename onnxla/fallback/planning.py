@@ -16,16 +16,17 @@ from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError, Problem
 from onnxla.fallback.clusters import Cluster, Clustering
 from onnxla.fallback.known_types import KnownTypes
-from onnxla.fallback.mixed_model import MixedPlan, Stage
 from onnxla.fallback.parts import part_of, tensor_info
-from onnxla.fallback.report import ClusterReport, FallbackReport
 from onnxla.fallback.session import Session
 from onnxla.fallback.wiring import Wiring
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.signature import STRINGS, signature_of
 from onnxla.frontends.onnx.survey import Survey, survey
 from onnxla.frontends.signature import TensorSpec, bind_inputs
-from onnxla.hlo.types import Array, TensorType
+from onnxla.hlo.types import Array
+from onnxla.runtime.mixed_model import MixedPlan, Stage, finished
+from onnxla.runtime.mixed_parts import ExpectedType
+from onnxla.runtime.mixed_report import ClusterReport, FallbackReport
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelSignature, input_tensors, result_tensors
@@ -208,7 +209,7 @@ def build(cut: Partition, options: CompileOptions, limits: Limits, threads: int)
         _expected(cut),
         _values_of_outputs(cut),
         cut.report(reports),
-        _finished(stages, cut.wiring.outputs),
+        finished(stages, cut.wiring.outputs),
     )
 
 
@@ -252,17 +253,10 @@ def _options_of(options: CompileOptions, number: int, count: int) -> CompileOpti
     return replace(options, dump_to=os.path.join(options.dump_to, f"cluster-{number + 1}"))
 
 
-def _expected(cut: Partition) -> dict[str, TensorType]:
+def _expected(cut: Partition) -> dict[str, ExpectedType]:
     """The types of what onnxruntime gives that the clusters were planned with."""
     kinds = {name: cut.survey.type(name) for name in cut.wiring.maker if cut.is_assumed(name)}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
-
-
-def _finished(stages: Sequence[Stage], outputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """What the stages make and nobody needs any more, after each of them."""
-    last = {name: k for k, stage in enumerate(stages) for name in (*stage.inputs, *stage.outputs)}
-    made = {name for stage in stages for name in stage.outputs} - {*outputs}
-    return tuple(tuple(name for name in last if name in made and last[name] == k) for k in range(len(stages)))
+    return {name: (kind.element.dtype, kind.shape) for name, kind in kinds.items() if kind is not None}
 
 
 def _values_of_outputs(cut: Partition) -> dict[str, Array]:

@@ -1,78 +1,64 @@
-"""A part of a model in onnxruntime. Arrays go in and come out as views of the same memory.
+"""A part of a model in onnxruntime, from the nodes of a model that was read: what planning asks of it, and saving."""
 
-onnxruntime is loaded when the first session is made, and nowhere else in the compiler or the runtime.
-"""
-
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
-from google.protobuf.message import EncodeError
-from onnx import TypeProto, ValueInfoProto, helper
+from google.protobuf.message import EncodeError, Message
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
-from onnxla.errors import DeviceError, HloError, InputError, ResourceLimitError
+from onnxla.errors import ArtifactError, HloError, InputError, ResourceLimitError
 from onnxla.fallback.parts import with_weights
 from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.model_file import OnnxModel
+from onnxla.frontends.onnx.weights import tensor_array
 from onnxla.hlo.types import Array, TensorType
+from onnxla.runtime.onnxruntime_part import OnnxruntimePart
 from onnxla.runtime.program import dtype_of_onnx_type
 
+_SMALL = 1024
+"""Bytes from which a weight is a section of an artifact, shared with others that are equal."""
 
-class Session:
+
+class Session(OnnxruntimePart):
     """One session of onnxruntime on the CPU. Any number of threads may run it at once."""
 
     def __init__(self, model: OnnxModel, threads: int, *, optimize: bool = True) -> None:
         """Raises InputError where onnxruntime refuses the model, DeviceError where it is not installed."""
-        onnxruntime = _onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        # Threads that spin after its turn would take the CPUs from compiled clusters, whose turn is next.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if model.folder is not None:
-            folder = str(model.folder.path)
-            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
-        if not optimize:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
             data = with_weights(model).SerializeToString()
         except (EncodeError, ValueError) as error:
             text = f"the part of {model.name} for onnxruntime has more than 2 GiB of weights in the model's own file"
             raise ResourceLimitError(f"{text}: save the model with external data") from error
-        try:
-            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # it has no common base
-            raise InputError(
-                f"onnxruntime {onnxruntime.__version__} refuses the part of {model.name} that cannot be compiled: "
-                f"{error}"
-            ) from error
-        self._insides = _Insides.of(self._session)
-        self._types = {o.name: o.type for o in self._session.get_outputs()}
-        inputs = {i.name: i.type for i in self._session.get_inputs()}
-        # What is no tensor is not seen through OrtValue: then run() converts, and copies.
-        self._shares = all(dtype_of_onnx_type(kind) is not None for kind in (*inputs.values(), *self._types.values()))
+        folder = None if model.folder is None else str(model.folder.path)
+        super().__init__(model.name, data, threads, folder=folder, optimize=optimize)
+        self._model = model
 
-    def run(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
-        """The outputs `names`: arrays, or lists, dicts and None. Raises InputError where onnxruntime fails."""
-        try:
-            if not self._shares:
-                native = {name: _as_objects(value) for name, value in feeds.items()}
-                return list(self._session.run(list(names), native))
-            return [view_of(value) for value in self._run_shared(names, feeds)]
-        except Exception as error:  # it has no common base
-            raise InputError(f"onnxruntime cannot run its part of the model: {error}") from error
-
-    def _run_shared(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
-        """The outputs as OrtValues, of Python or of C++; both have what `view_of` asks for."""
-        if self._insides is None:
-            values = {name: ort_value(array) for name, array in feeds.items()}
-            return list(self._session.run_with_ort_values(list(names), values))
-        arrays = {name: dense(array) for name, array in feeds.items()}  # which must live while it runs
-        found = self._insides.run({name: self._insides.value(array) for name, array in arrays.items()}, list(names))
-        return [found[k] for k in range(len(names))]
+    def stored(self) -> tuple[bytes, Mapping[str, Array]]:
+        proto = ModelProto()
+        proto.CopyFrom(self._model.proto)
+        weights: dict[str, Array] = {}
+        kept = []
+        for place, tensor in enumerate(proto.graph.initializer):
+            if tensor.data_type == TensorProto.STRING:
+                kept.append(tensor)
+                continue
+            array = tensor_array(tensor, self._model.raw.get(place), self._model.folder)
+            if array.nbytes < _SMALL:
+                kept.append(helper.make_tensor(tensor.name, tensor.data_type, array.shape, array.tobytes(), raw=True))
+                continue
+            weights[tensor.name] = array
+            kept.append(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims))
+            kept[-1].data_location = TensorProto.EXTERNAL
+            kept[-1].external_data.add(key="location", value="in the artifact")
+        del proto.graph.initializer[:]
+        proto.graph.initializer.extend(kept)
+        others = [t.name for t in _tensors(proto) if t.data_location == TensorProto.EXTERNAL and t.name not in weights]
+        if others:
+            raise ArtifactError(
+                f"{others[0]}: a weight inside of a loop or branch that lies in another file is not saved"
+            )
+        return proto.SerializeToString(deterministic=True), weights
 
     def info(self, name: str) -> ValueInfoProto:
         """An output as another part's input: of its type, and any shape."""
@@ -93,90 +79,17 @@ class Session:
         return found
 
 
-def _onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise DeviceError(
-            f"fallback='onnxruntime' needs onnxruntime, which cannot be imported ({error}): pip install onnxruntime"
-        ) from error
-    return onnxruntime
-
-
-def require_onnxruntime() -> None:
-    """Raise DeviceError where onnxruntime is not installed."""
-    _onnxruntime()
-
-
-class _Insides:
-    """The C++ objects below a session. Its public methods go through results with an iterator, whose end is an
-    exception in C++ (80 us), and look for the device of each input (4 us): most of the time of a small part."""
-
-    def __init__(self, session: Any, make: Any, device: Any) -> None:
-        self._session = session
-        self._make = make
-        self._device = device
-
-    @staticmethod
-    def of(session: Any) -> "_Insides | None":
-        """None where this onnxruntime looks different inside; then the public methods do the same."""
-        try:
-            from onnxruntime.capi.onnxruntime_pybind11_state import OrtValue
-
-            device = _onnxruntime().OrtDevice.make("cpu", 0)._get_c_device()
-            native, make = session._sess, OrtValue.ortvalue_from_numpy
-            return _Insides(native, make, device) if callable(native.run_with_ort_values) else None
-        except (ImportError, AttributeError):
-            return None
-
-    def run(self, values: dict[str, Any], names: list[str]) -> Any:
-        return self._session.run_with_ort_values(values, names, None)
-
-    def value(self, array: Array) -> Any:
-        """As `ort_value`, of a dense array that the caller keeps while the value is used."""
-        return self._make(array, self._device) if array.dtype.isbuiltin == 1 else ort_value(array)._get_c_value()
-
-
-def ort_value(array: Array) -> Any:
-    """An array of numbers as an OrtValue on the same memory, which it keeps alive."""
-    onnxruntime = _onnxruntime()
-    if array.dtype.isbuiltin == 1:
-        return onnxruntime.OrtValue.ortvalue_from_numpy(dense(array))
-    code = helper.np_dtype_to_tensor_dtype(array.dtype)
-    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(dense(array), code)
-
-
-def dense(array: Array) -> Array:
-    """The array, or a copy of it where its elements are not one behind the other."""
-    flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=["C", "A"])
-
-
-class _Memory:
-    """The memory of an OrtValue for numpy, whose array keeps this object and so the memory."""
-
-    def __init__(self, value: Any, shape: tuple[int, ...], kind: str) -> None:
-        self.value = value
-        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": kind, "data": (value.data_ptr(), False)}
-
-
-def view_of(value: Any) -> Array:
-    """An OrtValue that is a tensor of numbers as an array on the same memory, which it keeps alive."""
-    dtype = dtype_of_onnx_type(value.data_type())
-    if dtype is None:
-        raise InputError(f"onnxruntime gave {value.data_type()}, which is not shared")
-    shape = tuple(value.shape())
-    if not all(shape):
-        return np.empty(shape, dtype)
-    if dtype.isbuiltin == 1:
-        return np.asarray(_Memory(value, shape, dtype.str))
-    count = math.prod(shape) * dtype.itemsize
-    return np.asarray(_Memory(value, (count,), "|u1")).view(dtype).reshape(shape)
-
-
-def _as_objects(value: Any) -> Any:
-    """Strings as `InferenceSession.run` takes them."""
-    return value.astype(object) if isinstance(value, np.ndarray) and value.dtype.kind in "SU" else value
+def _tensors(message: Message) -> Iterator[TensorProto]:
+    """Every tensor in a message."""
+    left: list[Message] = [message]
+    while left:
+        item = left.pop()
+        if isinstance(item, TensorProto):
+            yield item
+            continue
+        for field, value in item.ListFields():
+            if field.message_type is not None:
+                left.extend([value] if isinstance(value, Message) else value)
 
 
 def type_of_text(text: str) -> TypeProto:

@@ -6,6 +6,7 @@ It is a zip file, so that any tool opens it. Entries are stored, not compressed,
     weights/<k>.bin           packed weights, read in place; programs share pages (`shared_pages.py`)
     constants/<k>.bin         values of inputs that a program was made for
     state/<k>.bin             values of the variables that running changes
+    onnx/<k>.onnx             parts of a model for onnxruntime; their weights are with the others
     texts/<program>/<stage>   HLO and the plan, read only when asked for
     manifest.json             signature, programs; offset, size and digest of every other section
 
@@ -28,6 +29,7 @@ import numpy as np
 from onnxla.errors import ArtifactError, FileError, OnnxlaError
 from onnxla.files import open_file, writing
 from onnxla.runtime.digest import checksum_of, digest_of
+from onnxla.runtime.mixed_parts import Codec, StoredPlan, plan_json, plan_of_json
 from onnxla.runtime.padding import Padding
 from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
 from onnxla.runtime.residency import let_go
@@ -66,6 +68,8 @@ class Artifact:
     """Facts for people and the cache: onnxla's version, model digest, options."""
     state: Mapping[str, Array] = field(default_factory=dict)
     """The variables that the programs change, with their values."""
+    mixed: tuple[StoredPlan, ...] = ()
+    """How parts in onnxruntime and the programs are run; empty where each program is the whole model."""
 
 
 def write_artifact(path: str | os.PathLike[str], artifact: Artifact) -> int:
@@ -138,6 +142,13 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
     pairs = enumerate(zip(artifact.programs, weights, strict=True))
     programs = [_program_json(program, k, places, sections) for k, (program, places) in pairs]
     state = _arrays_json(artifact.state, "state", sections)
+    codec = Codec(
+        arrays=lambda arrays: _arrays_json(arrays, "constants", sections),
+        weights=lambda arrays: _weights_json(arrays, sections),
+        section=lambda data: sections.add("onnx", ".onnx", data),
+        signature=_signature_json,
+    )
+    mixed = [plan_json(plan, codec) for plan in artifact.mixed]
     with ZipFile(file, "w", ZIP_STORED) as archive:
         table = {}
         for name, data in sections.contents.items():
@@ -149,14 +160,11 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
             "format": "onnxla",
             "format_version": FORMAT_VERSION,
             "about": dict(artifact.about),
-            "signature": {
-                "inputs": [[t.name, t.type, t.shape] for t in artifact.signature.inputs],
-                "outputs": [[t.name, t.type, t.shape] for t in artifact.signature.outputs],
-                "defaults": list(artifact.signature.defaults),
-            },
+            "signature": _signature_json(artifact.signature),
             "programs": programs,
             "state": state,
             "sections": table,
+            **({"mixed": mixed} if mixed else {}),
         }
         text = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
         offset = _add_entry(archive, file, _MANIFEST, text)
@@ -179,6 +187,24 @@ def _add_entry(archive: "ZipFile", file: IO[bytes], name: str, data: Section) ->
             entry.write(chunk)
             let_go(chunk)
     return unpadded + padding
+
+
+def _signature_json(signature: ModelSignature) -> Json:
+    return {
+        "inputs": [[t.name, t.type, t.shape] for t in signature.inputs],
+        "outputs": [[t.name, t.type, t.shape] for t in signature.outputs],
+        "defaults": list(signature.defaults),
+    }
+
+
+def _weights_json(arrays: Mapping[str, Array], sections: _Sections) -> Json:
+    """Arrays as sections that are read in place; the arrays themselves are not copied."""
+    rows = []
+    for name, value in sorted(arrays.items()):
+        flat = np.require(value, requirements=["C", "A"]).reshape(-1).view(np.uint8)
+        section = sections.add("weights", ".bin", flat.data)
+        rows.append([name, element_of_dtype(value.dtype), list(value.shape), section])
+    return rows
 
 
 def _arrays_json(arrays: Mapping[str, Array], prefix: str, sections: _Sections) -> Json:
@@ -267,17 +293,26 @@ class _Reader:
         self._sections = _typed(self._manifest["sections"], dict)
 
     def artifact(self) -> Artifact:
-        signature = _typed(self._manifest["signature"], dict)
+        interface = _signature(self._manifest["signature"])
         programs = tuple(self._program(p) for p in _typed(self._manifest["programs"], list))
-        if not programs:
+        stored = _typed(self._manifest.get("mixed", []), list)
+        if not programs and not stored:
             raise ArtifactError("holds no code")
-        interface = ModelSignature(
-            _model_tensors(signature["inputs"]),
-            _model_tensors(signature["outputs"]),
-            tuple(_typed(name, str) for name in _typed(signature["defaults"], list)),
-        )
         state = self._arrays(self._manifest["state"])
-        return Artifact(interface, programs, _typed(self._manifest["about"], dict), state)
+        codec = Codec(arrays=self._arrays, weights=self._large_arrays, section=self.section, signature=_signature)
+        mixed = tuple(plan_of_json(plan, programs, interface, codec) for plan in stored)
+        return Artifact(interface, programs, _typed(self._manifest["about"], dict), state, mixed)
+
+    def _large_arrays(self, rows: Json) -> dict[str, Array]:
+        """Arrays in place, which nobody may write to."""
+        found = {}
+        for name, element, shape, section in _typed(rows, list):
+            tensor = TensorSignature(_typed(name, str), _typed(element, str), _shape(shape))
+            data = self.weights(section)
+            if len(data) != tensor.bytes:
+                raise ArtifactError(f"{len(data)} bytes are no {tensor}")
+            found[tensor.name] = np.frombuffer(data, np.uint8).view(tensor.dtype).reshape(tensor.shape)
+        return found
 
     def section(self, name: str) -> bytes:
         """The bytes of a section, copied before they are checked: the file may change, this copy not.
@@ -432,6 +467,15 @@ def _shape(value: Json) -> tuple[int, ...]:
 
 def _tensor_signatures(rows: Json) -> tuple[TensorSignature, ...]:
     return tuple(TensorSignature(_typed(n, str), _typed(e, str), _shape(s)) for n, e, s in _typed(rows, list))
+
+
+def _signature(stored: Json) -> ModelSignature:
+    rows = _typed(stored, dict)
+    return ModelSignature(
+        _model_tensors(rows["inputs"]),
+        _model_tensors(rows["outputs"]),
+        tuple(_typed(name, str) for name in _typed(rows["defaults"], list)),
+    )
 
 
 def _results(rows: Json, outputs: Sequence[TensorSignature]) -> tuple[Result, ...]:

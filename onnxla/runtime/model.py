@@ -277,13 +277,20 @@ def load_compiled(
     """Load an artifact. Neither onnx nor a compiler is needed; weights stay in the file, mapped read-only.
 
     Loading runs the code in the file: load only what you would run. Raises ArtifactError for a file that is damaged,
-    foreign, of another format version, or made for another machine. `verify_weights` ("fast", "full", "off") is the
+    foreign, of another format version, or made for another machine, and DeviceError for one with parts in onnxruntime
+    where that is not installed. `verify_weights` ("fast", "full", "off") is the
     knob of that name.
     """
     settings = RuntimeSettings.from_environment(
         **({} if verify_weights is None else {"verify_weights": verify_weights})
     )
     artifact = read_artifact(path, verify_weights=settings.verify_weights)
+    if artifact.mixed:
+        from onnxla.runtime.mixed_model import loaded_mixed
+
+        mixed = loaded_mixed(artifact, num_threads)
+        mixed.link()
+        return mixed
     require_consistent(artifact.signature, artifact.programs, artifact.state)
     inputs = {t.name for t in artifact.signature.inputs}
     fixed = {name: value for name, value in artifact.programs[0].constants.items() if name not in inputs}

@@ -11,11 +11,12 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import onnxla
-from onnxla.errors import ArtifactError, CompileError, DeviceError, InputError, UnsupportedOpError
-from onnxla.fallback import mixed_model, session
-from onnxla.fallback.mixed_model import MixedModel
+from onnxla.errors import CompileError, DeviceError, InputError, UnsupportedOpError
+from onnxla.fallback import session
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.hlo.types import Array
+from onnxla.runtime import mixed_model, onnxruntime_part
+from onnxla.runtime.mixed_model import MixedModel
 from tests.fallback.models import (
     FLOAT,
     INT,
@@ -219,7 +220,7 @@ def test_outputs_that_are_inputs_and_weights_are_copies() -> None:
 @pytest.mark.parametrize("inside", [True, False], ids=["by its insides", "by public methods"])
 def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     if not inside:
-        monkeypatch.setattr(session._Insides, "of", lambda _: None)
+        monkeypatch.setattr(onnxruntime_part._Insides, "of", lambda _: None)
     taken: dict[str, Array] = {}
     stage_run = mixed_model.Stage.run
 
@@ -230,7 +231,11 @@ def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch, ins
         return results
 
     shared = []
-    ort_value, view_of, value_inside = session.ort_value, session.view_of, session._Insides.value
+    ort_value, view_of, value_inside = (
+        onnxruntime_part.ort_value,
+        onnxruntime_part.view_of,
+        onnxruntime_part._Insides.value,
+    )
 
     def checked_inside(insides: Any, array: Array) -> Any:
         value = value_inside(insides, array)
@@ -248,9 +253,9 @@ def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch, ins
         return array
 
     monkeypatch.setattr(mixed_model.Stage, "run", run)
-    monkeypatch.setattr(session, "ort_value", checked_value)
-    monkeypatch.setattr(session._Insides, "value", checked_inside)
-    monkeypatch.setattr(session, "view_of", checked_view)
+    monkeypatch.setattr(onnxruntime_part, "ort_value", checked_value)
+    monkeypatch.setattr(onnxruntime_part._Insides, "value", checked_inside)
+    monkeypatch.setattr(onnxruntime_part, "view_of", checked_view)
     check(nonzero_between(), {"x": np.random.default_rng(3).standard_normal((64, 64)).astype(np.float32)})
     assert shared == [True, True]
     assert np.shares_memory(taken["made active"], taken["read active"])
@@ -258,7 +263,7 @@ def test_nothing_is_copied_between_clusters(monkeypatch: pytest.MonkeyPatch, ins
 
 
 def test_a_view_keeps_what_it_views() -> None:
-    views = [session.view_of(session.ort_value(np.full(1 << 16, k, np.int64))) for k in range(20)]
+    views = [onnxruntime_part.view_of(onnxruntime_part.ort_value(np.full(1 << 16, k, np.int64))) for k in range(20)]
     assert all((view == k).all() for k, view in enumerate(views))
 
 
@@ -279,7 +284,7 @@ def test_element_types_survive_the_way(dtype: Any) -> None:
 
     array = np.array([[0, 1, 1], [1, 0, 0]]).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     for given in (array, array[:0], array[0, 1:2].reshape(())):
-        view = session.view_of(session.ort_value(given))
+        view = onnxruntime_part.view_of(onnxruntime_part.ort_value(given))
         assert view.dtype == given.dtype and view.shape == given.shape
         assert view.tobytes() == given.tobytes()
 
@@ -409,11 +414,8 @@ def test_it_is_used_as_a_compiled_model() -> None:
     assert found.shape[0] == 1
 
 
-def test_what_it_does_not_do_is_said(tmp_path: Path) -> None:
+def test_what_it_does_not_do_is_said() -> None:
     compiled = mixed(detector(), dims={"N": 1})
-    with pytest.raises(ArtifactError, match="a model with a part in onnxruntime is not saved"):
-        compiled.save(tmp_path / "model.onnxla")
-    assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match=r"model.compiled_parts\[0\].profile\(...\)"):
         compiled.profile({"x": image()})
     with pytest.raises(InputError, match="there is 'onnxruntime'"):

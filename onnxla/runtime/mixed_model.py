@@ -16,13 +16,16 @@ import numpy as np
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError, harmless_line
-from onnxla.fallback.report import FallbackReport
-from onnxla.fallback.session import Session
-from onnxla.hlo.types import TensorType
+from onnxla.runtime.artifact import Artifact, write_artifact
+from onnxla.runtime.consistency import require_consistent
+from onnxla.runtime.mixed_parts import ExpectedType, StoredPlan, StoredStage
+from onnxla.runtime.mixed_report import FallbackReport
 from onnxla.runtime.model import CompiledModel
+from onnxla.runtime.onnxruntime_part import LoadedPart, OnnxruntimePart
 from onnxla.runtime.padding import into_targets
 from onnxla.runtime.program import Array, Program
 from onnxla.runtime.signature import ModelSignature
+from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:
     from onnxla.runtime.profiler import Memory, Profile
@@ -38,7 +41,7 @@ class Stage:
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    part: CompiledModel | Session
+    part: CompiledModel | OnnxruntimePart
     """Its inputs and outputs are these, in this order."""
 
     def run(self, values: Mapping[str, Any]) -> list[Any]:
@@ -54,7 +57,7 @@ class MixedPlan:
     stages: tuple[Stage, ...]
     shapes: Mapping[str, tuple[int, ...]]
     constants: Mapping[str, Array]
-    expected: Mapping[str, TensorType]
+    expected: Mapping[str, ExpectedType]
     """Types of what onnxruntime gives that the clusters were made with, and that nobody has promised."""
     weights: Mapping[str, Array]
     """Outputs of the model that no stage makes."""
@@ -81,27 +84,28 @@ def _have(arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) ->
 class UnexpectedType(Exception):
     """A value has another type than was inferred. Caught by the model, which plans again."""
 
-    def __init__(self, name: str, value: Array, expected: TensorType) -> None:
+    def __init__(self, name: str, value: Array, expected: ExpectedType) -> None:
         self.name = name
-        inferred = f"{expected.element.dtype} {list(expected.shape)}"
+        inferred = f"{expected[0]} {list(expected[1])}"
         super().__init__(f"{name} is {value.dtype} {list(value.shape)}, and {inferred} was inferred")
 
 
 class MixedModel(CompiledModel):
-    """What `compile(model, fallback="onnxruntime")` returns: used as any compiled model is, but not saved."""
+    """What `compile(model, fallback="onnxruntime")` returns: used as any compiled model is."""
 
     def __init__(
         self,
         signature: ModelSignature,
         plans: Sequence[MixedPlan],
-        make_plan: MakePlan,
+        make_plan: "MakePlan | None",
         *,
         constants: Mapping[str, Array],
         num_threads: int | None,
         about: Mapping[str, Any],
         may_plan_later: bool,
     ) -> None:
-        """`may_plan_later`: whether a run may bring sizes that there is no plan for."""
+        """`may_plan_later`: whether a run may bring sizes that there is no plan for. Without `make_plan`, as for a
+        model that was loaded, there are the plans that there are."""
         super().__init__(signature, [], constants=constants, num_threads=num_threads, about=about)
         self._plans: tuple[MixedPlan, ...] = tuple(plans)
         self._make_plan = make_plan
@@ -148,12 +152,15 @@ class MixedModel(CompiledModel):
         self._refuse("warm_up")
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Raises ArtifactError: an artifact runs without onnxruntime, and this model does not."""
-        raise ArtifactError(
-            "a model with a part in onnxruntime is not saved: an artifact needs neither the model nor onnxruntime. "
-            "Compile it again where it runs, with ONNXLA_CACHE_DIR for a quick start; "
-            "onnxla explain says what would have to be compiled"
-        )
+        """Write the artifact, with the plans of all sizes there are: native code, and ONNX for onnxruntime.
+
+        Returns its size in bytes. Raises ArtifactError.
+        """
+        if not self._plans:
+            raise ArtifactError("nothing is compiled yet: run the model once, or give shapes when compiling")
+        programs: list[Program] = []
+        plans = [_stored(plan, programs) for plan in sorted(self._plans, key=_order)]
+        return write_artifact(path, Artifact(self._signature, tuple(programs), self._about, mixed=tuple(plans)))
 
     def link(self) -> None:
         for part in self.compiled_parts:
@@ -191,7 +198,7 @@ class MixedModel(CompiledModel):
         for stage, finished in zip(plan.stages, plan.finished, strict=True):
             for name, value in zip(stage.outputs, stage.run(values), strict=True):
                 expected = plan.expected.get(name)
-                if expected is not None and (value.shape, value.dtype) != (expected.shape, expected.element.dtype):
+                if expected is not None and (value.dtype, value.shape) != expected:
                     raise UnexpectedType(name, value, expected)
                 values[name] = value
             for name in finished:
@@ -205,7 +212,8 @@ class MixedModel(CompiledModel):
             with self._planning:
                 found = self._find(arrays)
                 if found is None:
-                    if not self._may_plan_later and not any(_have(arrays, shapes) for shapes in self._shapes):
+                    known = self._may_plan_later or any(_have(arrays, shapes) for shapes in self._shapes)
+                    if self._make_plan is None or not known:
                         raise InputError(self._no_such(arrays))
                     found = self._make_plan(arrays, self._doubted)
                     self._plans = (found, *self._plans)[: self._bound]
@@ -215,7 +223,10 @@ class MixedModel(CompiledModel):
         return next((plan for plan in self._plans if plan.fits(arrays)), None)
 
     def _doubt(self, error: UnexpectedType) -> None:
-        """Forget all plans: none of them may believe the type of the value."""
+        """Forget all plans: none of them may believe the type of the value. Raises ArtifactError where no other can be
+        made."""
+        if self._make_plan is None:
+            raise ArtifactError(f"{error}: compile the model again, for such inputs") from error
         _LOG.warning("%s: it is planned again without believing that", harmless_line(str(error)))
         with self._planning:
             self._doubted |= {error.name}
@@ -225,6 +236,70 @@ class MixedModel(CompiledModel):
         given = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
         known = [", ".join(f"{name} {list(shape)}" for name, shape in shapes.items()) for shapes in self._shapes]
         return "\n".join([f"no code for {given}", *(f"  there is code for {text}" for text in known)])
+
+
+def _order(plan: MixedPlan) -> Any:
+    return (tuple(plan.shapes.items()), tuple((n, v.shape, v.tobytes()) for n, v in sorted(plan.constants.items())))
+
+
+def _stored(plan: MixedPlan, programs: list[Program]) -> StoredPlan:
+    """A plan as an artifact has it; its native code goes to `programs`."""
+    stages = []
+    for stage in plan.stages:
+        if isinstance(stage.part, CompiledModel):
+            signature = ModelSignature(tuple(stage.part.get_inputs()), tuple(stage.part.get_outputs()))
+            programs += stage.part.programs
+            stages.append(StoredStage(stage.inputs, stage.outputs, len(programs) - 1, signature, b"", {}))
+        else:
+            data, weights = stage.part.stored()
+            stages.append(StoredStage(stage.inputs, stage.outputs, None, ModelSignature((), ()), data, weights))
+    return StoredPlan(tuple(stages), plan.shapes, plan.constants, plan.expected, plan.weights, plan.report)
+
+
+def loaded_mixed(artifact: Artifact, num_threads: int | None) -> MixedModel:
+    """The model in an artifact that has plans. Raises DeviceError without onnxruntime, InputError where it refuses."""
+    threads = num_threads or default_threads()
+    plans = [_plan(stored, artifact, threads) for stored in artifact.mixed]
+    inputs = {t.name for t in artifact.signature.inputs}
+    fixed = {name: value for name, value in plans[0].constants.items() if name not in inputs}
+    return MixedModel(
+        artifact.signature,
+        plans,
+        None,
+        constants=fixed,
+        num_threads=num_threads,
+        about=artifact.about,
+        may_plan_later=False,
+    )
+
+
+def _plan(stored: StoredPlan, artifact: Artifact, threads: int) -> MixedPlan:
+    stages = []
+    for stage in stored.stages:
+        part: CompiledModel | OnnxruntimePart
+        if stage.program is None:
+            part = LoadedPart(stored.report.model, stage.onnx, stage.weights, threads)
+        else:
+            program = artifact.programs[stage.program]
+            require_consistent(stage.signature, [program], {})
+            part = CompiledModel(stage.signature, [program], num_threads=threads)
+        stages.append(Stage(stage.inputs, stage.outputs, part))
+    return MixedPlan(
+        tuple(stages),
+        stored.shapes,
+        stored.constants,
+        stored.expected,
+        stored.weights,
+        stored.report,
+        finished(stages, [t.name for t in artifact.signature.outputs]),
+    )
+
+
+def finished(stages: Sequence[Stage], outputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """What the stages make and nobody needs any more, after each of them."""
+    last = {name: k for k, stage in enumerate(stages) for name in (*stage.inputs, *stage.outputs)}
+    made = {name for stage in stages for name in stage.outputs} - {*outputs}
+    return tuple(tuple(name for name in last if name in made and last[name] == k) for k in range(len(stages)))
 
 
 def _copied(value: Any) -> Any:

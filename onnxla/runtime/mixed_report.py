@@ -4,12 +4,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnxla.errors import harmless_line
-from onnxla.fallback.clusters import Reason
+from onnxla.errors import Problem, harmless_line
 from onnxla.runtime.report import CompileReport
 
 _SHOWN = 20
 """Most nodes of one part that are named; all are in `ClusterReport.nodes`."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a node runs in onnxruntime."""
+
+    text: str
+    problems: tuple[Problem, ...] = ()
+    """What the import said; empty where the node could be imported, or only what it reads could not."""
+    was_told: bool = False
+    """Whether there were problems, of a report that was loaded: their texts are in `text`."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +42,12 @@ class ClusterReport:
         where = "compiled" if self.compiled else "onnxruntime"
         lines = [f"{number} {where}: {_nodes(len(self.nodes))} ({_counts(self.operators)})"]
         lines.append(f"  reads {_names(self.inputs)}; gives {_names(self.outputs)}")
-        told = [k for k, reason in enumerate(self.reasons) if reason.problems]
+        told = [k for k, reason in enumerate(self.reasons) if reason.problems or reason.was_told]
         for k in told[:_SHOWN]:
             lines += [f"  {self.nodes[k]}", f"    {self.reasons[k].text}"]
         if len(told) > _SHOWN:
             lines.append(f"  and {_nodes(len(told) - _SHOWN)} more with problems")
-        others = Counter(reason.text for reason in self.reasons if not reason.problems)
+        others = Counter(reason.text for reason in self.reasons if not (reason.problems or reason.was_told))
         for text, n in others.most_common(_SHOWN):
             kinds = [kind for kind, reason in zip(self.operators, self.reasons, strict=True) if reason.text == text]
             lines.append(f"  {_nodes(n)} ({_counts(kinds)}): {text}")
