@@ -36,6 +36,7 @@ class Poison:
 
 
 POISON = Poison()
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 Outputs: TypeAlias = Sequence[Value | None] | Poison
 
 
@@ -70,6 +71,10 @@ class GraphImporter(SessionHost):
     def bind(self, name: str, value: Value) -> None:
         """Say what the argument `name`, or the only output of the node `name`, is."""
         self.outputs[name] = (value,)
+
+    def give_up(self, name: str) -> None:
+        """Say that a node has no value, for which a problem is noted."""
+        self.outputs[name] = POISON
 
     def run(self, wanted: Iterable[str]) -> None:
         """Import the nodes that `wanted` need, those with effects among them in order."""
@@ -106,7 +111,7 @@ class GraphImporter(SessionHost):
             with self.builder.at(source):
                 results = self._results(view, self._apply(view))
         except Poisoned:
-            pass
+            self._look_into(node, source)
         except ProblemFound as found:
             self.session.problems.append(found.problem)
         except HloError as error:
@@ -124,6 +129,23 @@ class GraphImporter(SessionHost):
                 if isinstance(result, Instruction) and not result.name:
                     result.name = node.name if k == 0 else f"{node.name}:{k}"
         self.outputs[node.name] = results
+
+    def _look_into(self, node: Node, source: SourceNode) -> None:
+        """Import the function of a call for its problems alone: some of its arguments, or of its results, failed."""
+        body = self.function(node.attributes["f"].func.name) if node.op in CALLS else None
+        if body is None or body.name in self._calls or len(node.inputs) != len(body.arguments):
+            return
+        given = [self.outputs.get(edge.node) for edge in node.inputs]
+        if not any(isinstance(outputs, Poison) for outputs in given):
+            return  # it was imported already
+        with self.builder.at(source):
+            inner = self._inside(body, self.builder, self._state, node.attributes["f"].func.attr)
+        for argument, edge, outputs in zip(body.arguments, node.inputs, given, strict=True):
+            if outputs is None or isinstance(outputs, Poison):
+                inner.give_up(argument.name)
+            else:
+                inner.bind(argument.name, self.value(edge))
+        inner.run(e.node for e in body.results)
 
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView | None) -> None:
         self.session.problems.append(Problem(kind, cause, source, view.details() if view is not None else ()))
@@ -163,6 +185,11 @@ class GraphImporter(SessionHost):
     def table(self, name: str) -> Table | None:
         return self.session.model.tables.get(name)
 
+    def _inside(self, body: Body, builder: Builder, state: State, attributes: Mapping[str, Any]) -> "GraphImporter":
+        path = f"{builder.source.name}/" if builder.source else self._path
+        calls = (*self._calls, body.name)
+        return GraphImporter(self.session, builder, body, state, attributes=attributes, path=path, calls=calls)
+
     def import_body(
         self, body: Body, arguments: Sequence[Value], builder: Builder, state: State, attributes: Mapping[str, Any]
     ) -> list[Value]:
@@ -170,9 +197,7 @@ class GraphImporter(SessionHost):
             raise CompileError(f"the function {body.name} calls itself")
         if len(arguments) != len(body.arguments):
             raise CompileError(f"{body.name} takes {len(body.arguments)} arguments; {len(arguments)} are given")
-        path = f"{builder.source.name}/" if builder.source else self._path
-        calls = (*self._calls, body.name)
-        inner = GraphImporter(self.session, builder, body, state, attributes=attributes, path=path, calls=calls)
+        inner = self._inside(body, builder, state, attributes)
         for argument, value in zip(body.arguments, arguments, strict=True):
             inner.bind(argument.name, value)
         inner.run(e.node for e in body.results)

@@ -134,8 +134,8 @@ class _Walk:
         for spec, parameter in zip(self._specs, self._parameters, strict=True):
             if parameter is not None:
                 self._graph.bind(edges[spec.name].node, parameter)
-        if self.session.problems:
-            return None
+            else:
+                self._graph.give_up(edges[spec.name].node)
         try:
             self._graph.run(p.edge.node for p in self._interface.outputs)
         except RecursionError as error:

@@ -34,7 +34,8 @@ _FIELDS = {
     "float8_val:bytes=18",
     "SavedModel": "saved_model_schema_version:int64=1 meta_graphs:MetaGraphDef*=2",
     "MetaGraphDef": "meta_info_def:MetaInfoDef=1 graph_def:GraphDef=2 saver_def:SaverDef=3 "
-    "signature_def:{SignatureDef}=5 object_graph_def:SavedObjectGraph=7",
+    "signature_def:{SignatureDef}=5 asset_file_def:AssetFileDef*=6 object_graph_def:SavedObjectGraph=7",
+    "AssetFileDef": "tensor_info:TensorInfo=1 filename:string=2",
     "MetaInfoDef": "tags:string*=4 tensorflow_version:string=5",
     "SaverDef": "filename_tensor_name:string=1 save_tensor_name:string=2 restore_op_name:string=3",
     "SignatureDef": "inputs:{TensorInfo}=1 outputs:{TensorInfo}=2 method_name:string=3",

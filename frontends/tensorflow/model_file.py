@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from onnxla.errors import InputError, ModelFormatError
 from onnxla.files import open_file, read_file
+from onnxla.frontends.tensorflow.assets import Assets, assets_of
 from onnxla.frontends.tensorflow.checkpoint import Checkpoint
 from onnxla.frontends.tensorflow.choices import with_choices
 from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
@@ -40,10 +41,12 @@ class TensorFlowModel:
     version: str = ""
     """TensorFlow's version that wrote it, where the file says."""
 
+    assets: Assets = field(default_factory=Assets)
+
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """The hash tables whose contents are constants, by name."""
-        return find_tables(self.body, self.functions)
+        """The hash tables whose contents are known, by name."""
+        return find_tables(self.body, self.functions, self.assets)
 
     @property
     def node_count(self) -> int:
@@ -106,6 +109,7 @@ def _read_saved_model(folder: Path) -> TensorFlowModel:
     meta_graph = chosen[0]
     model = _model_of_graph(folder.resolve().name, meta_graph.graph_def)
     model.signatures = dict(meta_graph.signature_def)
+    model.assets = assets_of(folder, meta_graph)
     model.version = meta_graph.meta_info_def.tensorflow_version
     if (folder / "variables" / "variables.index").exists():
         checkpoint = Checkpoint(folder, "variables/variables")

@@ -24,8 +24,13 @@ def _contents(node: NodeView) -> Table:
     table = node.host.table(handle.name)
     if table is None:
         node.unsupported(
-            f"what is in the table {handle.name} is not known: it is filled from a file, or not once from constants",
+            f"what is in the table {handle.name} is not known: "
+            "it is not filled once, from constants or from a file of the SavedModel",
             "fill it from a KeyValueTensorInitializer, or look up before the model runs",
+        )
+    if table.fault:
+        node.unsupported(
+            f"what is in the table {handle.name} cannot be read: {table.fault}", "mend the file in assets/"
         )
     return table
 

@@ -563,6 +563,21 @@ def ragged(x: tf.Tensor) -> list[tf.Tensor]:
 
 case("ragged", ragged, f(9, 3))
 
+
+def ragged_in_depth(x: tf.Tensor) -> list[tf.Tensor]:
+    rows = tf.RaggedTensor.from_nested_row_splits(x, [[0, 2, 3, 3], [0, 2, 2, 5]])
+    thrice = tf.RaggedTensor.from_nested_row_splits(x, [[0, 1, 3], [0, 2, 2, 3], [0, 2, 2, 5]])
+    return [
+        rows.to_tensor(-1.0),
+        rows.to_tensor(shape=(4, 1, 2, None)),
+        thrice.to_tensor(),
+        tf.reduce_sum(rows, axis=2).to_tensor(),
+        rows.row_lengths(2).to_tensor(),
+    ]
+
+
+case("ragged_in_depth", ragged_in_depth, f(5, 2))
+
 # Losses, random numbers
 
 gradient(

@@ -6,6 +6,7 @@ Run by hand, in an environment with TensorFlow (2.21 made what is here):
 """
 
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,42 @@ def first_version() -> None:
     np.savez_compressed(FOLDER / "first_version.npz", **result)
 
 
+def tables() -> None:
+    """Hash tables that files among the assets fill: keys and values as columns, whole lines and line numbers."""
+    lookup, whole, number = tf.lookup, tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    folder = Path(tempfile.mkdtemp())
+    (folder / "ids.txt").write_text("30\n10\n20\n-5")
+    (folder / "pairs.csv").write_bytes(b"3,1.5,x\r\n-7,2.25,y\r\n11,-.5e1,z\r\n")
+    (folder / "words.txt").write_text("cat\ndog\nbird\n")
+
+    def table(file: str, key: Any, place: Any, value: Any, column: Any, default: Any, **how: Any) -> Any:
+        filled = lookup.TextFileInitializer(str(folder / file), key, place, value, column, **how)
+        return lookup.StaticHashTable(filled, default)
+
+    module = tf.Module()
+    module.places = table("ids.txt", tf.int64, whole, tf.int64, number, -1)
+    module.ids = table("ids.txt", tf.int64, number, tf.int64, whole, -1, vocab_size=3)
+    module.pairs = table("pairs.csv", tf.int64, 0, tf.float32, 1, 9.0, delimiter=",")
+    module.words = table("words.txt", tf.string, whole, tf.int64, number, -1)
+    module.texts = table("words.txt", tf.int64, number, tf.string, whole, "?")
+
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.int64)])
+    def numbers(x: tf.Tensor) -> dict[str, tf.Tensor]:
+        known = module.words.lookup(tf.constant(["dog", "cow", "", "bird"]))
+        found = {"place": module.places.lookup(x), "id": module.ids.lookup(x), "pair": module.pairs.lookup(x)}
+        return {**found, "size": module.ids.size(), "known": known}
+
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string), tf.TensorSpec((2,), tf.int64)])
+    def strings(s: tf.Tensor, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"place": module.words.lookup(s), "text": module.texts.lookup(x), "unique": tf.unique(x)[0]}
+
+    module.numbers, module.strings = numbers, strings
+    x = np.array([10, 3, 0, -7, 1, 30, 11, 99, 2, -5], np.int64)
+    results = {name: value.numpy() for name, value in numbers(tf.constant(x)).items()}
+    save("tables", module, {"numbers": numbers, "strings": strings}, {"x": x, **results})
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for make in (classifier, optimizers, effects, first_version):
+    for make in (classifier, optimizers, effects, first_version, tables):
         make()
