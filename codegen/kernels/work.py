@@ -115,7 +115,11 @@ class _Counter:
 
 
 def _known(value: Value, known: Mapping[Value, int]) -> int | None:
-    return int(value.attributes[0]) if value.is_constant else known.get(value)
+    """The integer that a value is, where that is known."""
+    if not value.is_constant:
+        return known.get(value)
+    number = value.attributes[0]
+    return None if isinstance(number, float) else int(number)
 
 
 def _evaluate(op: Value, known: dict[Value, int]) -> None:
