@@ -17,7 +17,7 @@ from onnxla.codegen.kernels.scatter import lower_scatter
 from onnxla.codegen.kernels.sort import lower_sort
 from onnxla.codegen.kernels.transpose import lower_transpose
 from onnxla.codegen.kernels.update import lower_update
-from onnxla.codegen.kernels.winograd import GAIN, winograd_ways
+from onnxla.codegen.kernels.winograd_ways import GAIN, winograd_ways
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution, Dot
@@ -76,12 +76,13 @@ def _contraction_ways(cluster: Cluster, target: Target, direct_only: bool) -> li
     if depthwise:
         return depthwise
     direct = convolution_ways(cluster, hero, target)
-    winograd = [] if direct_only or not direct else winograd_ways(cluster, hero, target)
+    winograd = winograd_ways(cluster, hero, target, direct_only) if direct else []
     return _preferred_first(direct, winograd, Machine.stated(target))
 
 
 def _preferred_first(direct: list[Way], winograd: list[Way], machine: Machine) -> list[Way]:
-    """The model takes Winograd's convolution only where that promises to be clearly faster, since it errs more."""
+    """The model takes Winograd's convolution only where that promises to be clearly faster: it errs more, or has more
+    weights to read."""
     if not winograd:
         return direct
     best = min(winograd, key=lambda way: machine.seconds(way.work))

@@ -20,6 +20,13 @@ def bytes_of(shape: Sequence[int], dtype: type, seed: int) -> Array:
     return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
 
 
+def nearly_all(value: int, shape: Sequence[int]) -> Array:
+    """Weights that are `value` but for one: those alike everywhere are no constant to kernels, but a number spread."""
+    weights = np.full(shape, value, np.int8)
+    weights.flat[-1] = 1
+    return weights
+
+
 def convolved(x: Array, w: Array, window: Window, groups: int) -> Array:
     """The witness, channels last: one product of matrices for each place of the kernel."""
     image = x.astype(np.int64)
@@ -77,10 +84,10 @@ def dot_cases() -> Iterator[tuple[Case, Array]]:
                 (x,),
             )
             yield case, (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32)
-    x, w = np.full((7, 4608), 255, np.uint8), np.full((4608, 20), -128, np.int8)
+    x, w = np.full((7, 4608), 255, np.uint8), nearly_all(-128, (4608, 20))
     yield (
         Case("all at their limits", lambda b, p, k=w: b.dot(p, b.constant(k), [1], [0], element=S32), (x,)),
-        np.full((7, 20), -128 * 255 * 4608, np.int32),
+        (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32),
     )
 
 
