@@ -130,3 +130,17 @@ def test_softmax_of_infinite_and_masked_rows() -> None:
     y = run_node("Softmax", x, axis=-1)
     np.testing.assert_allclose(y.sum(axis=1), 1, rtol=1e-6)
     assert y[0, 3] == 1 and np.isfinite(y).all()
+
+
+def test_single_values_beside_infinite_and_undefined_constants() -> None:
+    """What a kernel costs was counted with int(inf), which ended the compile."""
+    for name in ("inf", "-inf", "nan"):
+        text = (
+            f"HloModule m\nENTRY main {{\n  %x = f32[] parameter(0)\n  %c = f32[] constant({name})\n"
+            "  %p = pred[] compare(%x, %c), direction=EQ\n  %z = f32[] constant(0)\n"
+            "  ROOT %r = f32[] select(%p, %z, %x)\n}\n"
+        )
+        model = onnxla.compile(text)
+        value = np.float32(name)
+        assert model(np.float32(2)) == 2
+        assert np.array_equal(model(value), np.float32(0) if name != "nan" else value, equal_nan=True)
