@@ -18,6 +18,8 @@ from onnxla.hlo.types import ElementType
 
 LATENCY = 8
 """Sums that must be under way for multiply-adds not to wait for each other: four cycles, two a cycle."""
+GAIN = 0.95
+"""Part of the predicted time below which larger blocks are the model's choice."""
 MOST_TILES = 4
 """Further register tiles that are worth a try, by predicted time."""
 WORTH = 1.4
@@ -39,7 +41,8 @@ class Cut:
 
 
 def tile_ways(cut: Cut, target: Target, lower: Callable[[Tiling], Lowering]) -> list[Way]:
-    """The ways to compute a contraction, that of `choose_tiling` first."""
+    """The ways to compute a contraction, that of `choose_tiling` first, or the same in blocks of twice the size where
+    reading the right operand again for each block costs more."""
     shapes = cut.shapes
     own = choose_tiling(shapes.rows, shapes.columns, cut.fixed_distance, cut.element, target, cut.group)
     machine = Machine.stated(target)
@@ -52,7 +55,10 @@ def tile_ways(cut: Cut, target: Target, lower: Callable[[Tiling], Lowering]) -> 
     least = min((machine.seconds(w.work) for w in (way(own), *tiles)), default=0.0)
     tiles = [w for w in tiles if machine.seconds(w.work) <= WORTH * least][:MOST_TILES]
     blocks = [way(t) for t in _larger_blocks(cut, own)]
-    return [way(own), *tiles, *blocks]
+    first = way(own)
+    if blocks and machine.seconds(blocks[0].work) < GAIN * machine.seconds(first.work):
+        first, blocks[0] = blocks[0], first
+    return [first, *tiles, *blocks]
 
 
 def work_of(cut: Cut, tiling: Tiling, target: Target) -> Work:
@@ -94,7 +100,8 @@ def _tiles(cut: Cut, own: Tiling, target: Target) -> Iterator[Tiling]:
 
 
 def _larger_blocks(cut: Cut, own: Tiling) -> list[Tiling]:
-    """The same tiles where blocks of rows may take more of the cache, as far as that makes other blocks."""
+    """The same tiles where blocks of rows may take half of the second-level cache, or three quarters, as far as that
+    makes other blocks."""
     found = {share_out(cut.shapes, own): own}
     for factor in (2, 3):
         larger = replace(own, cache_bytes=own.cache_bytes * factor)

@@ -43,6 +43,8 @@ class Group:
     """Steps that run the same code."""
 
     name: str
+    node: str = ""
+    """The node of the model that the first of them computes."""
     count: int = 0
     seconds: float = 0.0
     floor: float = 0.0
@@ -64,6 +66,7 @@ def groups(profile: Mapping[str, Any]) -> list[Group]:
         if step["floor_seconds"] is None:
             continue
         group = found.setdefault(step["kernel"] or "copy", Group(kernel_name(step["kernel"]) or "copy"))
+        group.node = group.node or step["source"].rsplit(" (", 1)[0]
         group.count += 1
         group.seconds += step["seconds"]
         group.floor += step["floor_seconds"]
@@ -86,7 +89,7 @@ def overview(profiles: Mapping[str, Any], ratios: Mapping[str, float]) -> Iterat
         mark = "" if ratios[model] >= goal else " (short)"
         run = profile["seconds"]
         yield (
-            f"| {model} | {goal:.2f} | {ratios[model]:.2f}{mark} | {run * 1e3:.3g} ms | {floor * 1e3:.3g} ms "
+            f"| {model} | {goal:.2f} | {ratios[model]:.2f}{mark} | {run * 1e3:.4g} ms | {floor * 1e3:.3g} ms "
             f"| {run / floor:.2f} | {good / all_of:.0%} |"
         )
     yield ""
@@ -107,8 +110,8 @@ def kernels(model: str, profile: Mapping[str, Any], ratio: float) -> Iterator[st
     """The kernels of a model that take most time."""
     yield f"### {model}: {ratio:.2f} of {GOALS[model]:.2f}"
     yield ""
-    yield "| kernel | times | of the run | achieved | attainable | part |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| kernel | first node | times | of the run | achieved | attainable | part |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     found, shown, done = groups(profile), 0, 0.0
     total = profile["seconds"]
     for group in found:
@@ -116,14 +119,14 @@ def kernels(model: str, profile: Mapping[str, Any], ratio: float) -> Iterator[st
             break
         achieved, attainable = group.rates
         yield (
-            f"| {group.name} | {group.count} | {group.seconds / total:.1%} | {achieved} | {attainable} "
+            f"| {group.name} | {group.node} | {group.count} | {group.seconds / total:.1%} | {achieved} | {attainable} "
             f"| {group.floor / group.seconds:.0%} |"
         )
         shown, done = shown + 1, done + group.seconds
     rest = found[shown:]
     if rest:
         seconds, floor = sum(g.seconds for g in rest), sum(g.floor for g in rest)
-        yield f"| {len(rest)} more | {sum(g.count for g in rest)} | {seconds / total:.1%} | | | {floor / seconds:.0%} |"
+        yield f"| {len(rest)} more | | {sum(g.count for g in rest)} | {seconds / total:.1%} | | | {floor / seconds:.0%} |"
     yield ""
 
 

@@ -1,8 +1,9 @@
 """Prints what memory the models of a folder take, beside onnxruntime: `python -m tests.bench.memory DIR`.
 
 Each runtime loads a model and runs it three times in a process of its own, ours from the artifact that was compiled
-before. The figure is the process's peak resident set, less that of a process which only imported numpy: code, weights,
-arena and whatever the runtime keeps. Pages of a mapped file that were read count too. `--json FILE` keeps the figures.
+before (with `ONNXLA_CACHE_DIR`: once). The figure is the process's peak resident set, less that of a process which only
+imported numpy: code, weights, arena and whatever the runtime keeps. Pages of a mapped file that were read count too.
+`--json FILE` keeps the figures.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def peak(script: str, model: Path, feeds: Path, threads: int) -> int:
 
 def measure(model: Path, folder: Path, threads: int) -> dict[str, int]:
     """Bytes of both, and of our arena and weights."""
-    compiled = onnxla.compile(model, options={"cache_dir": None})
+    compiled = onnxla.compile(model)
     artifact, feeds = folder / "model.onnxla", folder / "feeds.npz"
     compiled.save(artifact)
     drawn = feeds_for(compiled.get_inputs(), compiled.get_outputs(), read_inputs(None), 0, {})
