@@ -56,7 +56,8 @@ class Group:
     def rates(self) -> tuple[str, str]:
         """Achieved and attainable, in GFLOP/s or, where nothing is multiplied, GB/s."""
         work, unit = (self.flops, "GFLOP/s") if self.flops else (self.bytes, "GB/s")
-        return tuple(f"{work / s / 1e9:.1f} {unit}" if s else "" for s in (self.seconds, self.floor))  # type: ignore[return-value]
+        achieved, attainable = (f"{work / s / 1e9:.1f} {unit}" if s else "" for s in (self.seconds, self.floor))
+        return achieved, attainable
 
 
 def groups(profile: Mapping[str, Any]) -> list[Group]:
@@ -125,8 +126,8 @@ def kernels(model: str, profile: Mapping[str, Any], ratio: float) -> Iterator[st
         shown, done = shown + 1, done + group.seconds
     rest = found[shown:]
     if rest:
-        seconds, floor = sum(g.seconds for g in rest), sum(g.floor for g in rest)
-        yield f"| {len(rest)} more | | {sum(g.count for g in rest)} | {seconds / total:.1%} | | | {floor / seconds:.0%} |"
+        count, seconds, floor = (sum(getattr(g, name) for g in rest) for name in ("count", "seconds", "floor"))
+        yield f"| {len(rest)} more | | {count} | {seconds / total:.1%} | | | {floor / seconds:.0%} |"
     yield ""
 
 

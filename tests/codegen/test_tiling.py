@@ -9,6 +9,8 @@ from onnxla.codegen.cpu.target import Target, named_target
 from onnxla.codegen.kernels.schedule import lower
 from onnxla.codegen.kernels.text import print_kernel
 from onnxla.codegen.kernels.tiling import Shapes, Sharing, choose_tiling, share_out
+from onnxla.codegen.kernels.tilings import Cut, tile_ways
+from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.types import F32, TensorType
 
@@ -71,3 +73,15 @@ def test_the_next_panel_of_large_weights_is_asked_for() -> None:
 def test_small_weights_and_single_rows_need_no_asking() -> None:
     assert "prefetch" not in kernel_of_product(64, 64, 64)
     assert "prefetch" not in kernel_of_product(1, 512, 512)
+
+
+def test_blocks_are_larger_where_weights_would_be_read_again_for_each() -> None:
+    small_cache = Target(V3.triple, V3.cpu, V3.features, l2_bytes=512 << 10)
+
+    def first_way(rows: int, depth: int, columns: int) -> str:
+        shapes = Shapes(1, (rows,), columns, (depth,), rows * depth * 4)
+        cut = Cut(shapes, F32, True, 1, depth * columns * 4, True)
+        return tile_ways(cut, small_cache, lambda tiling: Lowering(()))[0].name
+
+    assert first_way(128, 3072, 768) == "6x2 in blocks of 256 KB"
+    assert first_way(784, 128, 64) == "6x2"
