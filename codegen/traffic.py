@@ -1,9 +1,11 @@
 """How many bytes a launch moves: its buffers, and of those that it only looks into, what it takes out.
 
 A Gather from a table of words reads some of its rows, an update in place writes a slice. Everything else reads and
-writes its buffers whole, each once.
+writes its buffers whole, each once. Buffers that a kernel is given and never touches, as the last step of a reduction
+is given the operands, do not count.
 """
 
+from onnxla.codegen.kernels.ir import Buffer, walk
 from onnxla.codegen.plan import Launch
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.control_flow import Fusion
@@ -15,7 +17,12 @@ _PICKS = ("gather", "dynamic-slice")
 def bytes_moved(launch: Launch, instruction: Instruction | None) -> int:
     """Bytes that all tasks of a launch read and write; `instruction` is what it does, where that is known."""
     parts = {} if instruction is None else _parts(instruction)
-    return sum(min(slot.buffer.bytes, parts.get(slot.buffer.bytes, slot.buffer.bytes)) for slot in launch.arguments)
+    touched = {a for op in walk(launch.kernel.body) for a in op.attributes if isinstance(a, Buffer)}
+    return sum(
+        min(slot.buffer.bytes, parts.get(slot.buffer.bytes, slot.buffer.bytes))
+        for parameter, slot in zip(launch.kernel.parameters, launch.arguments, strict=True)
+        if parameter in touched
+    )
 
 
 def _parts(instruction: Instruction) -> dict[int, int]:

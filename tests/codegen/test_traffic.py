@@ -68,3 +68,13 @@ def test_another_operand_of_the_same_size_that_is_read_counts_whole() -> None:
         "  ROOT %n", "  %s = f32[10,64] slice(%b), slice={[0:10], [0:64]}\n  ROOT %n"
     )
     assert sum(moved(added)) >= 2 * TABLE
+
+
+def test_the_last_step_of_a_reduction_reads_the_partial_sums_alone() -> None:
+    text = (
+        "HloModule m\n%add {\n %x = f32[] parameter(0)\n %y = f32[] parameter(1)\n ROOT %s = f32[] add(%x, %y)\n}\n"
+        "ENTRY main {\n %a = f32[1048576] parameter(0)\n %z = f32[] constant(0)\n"
+        " ROOT %r = f32[] reduce(%a, %z), dimensions={0}, to_apply=%add\n}\n"
+    )
+    first, last = moved(text)
+    assert first >= 4 << 20 and last < 1 << 14
