@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from onnxla.codegen.gpu.compile_nvrtc import compile_cuda
+from onnxla.codegen.gpu.compile_nvrtc import CompiledKernel, compile_cuda
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
@@ -25,9 +25,15 @@ Mutation = Callable[[str], str]
 
 
 @cache
+def code_for(source: str) -> CompiledKernel:
+    """What NVRTC makes of a CUDA source for ARCHITECTURE."""
+    return compile_cuda(source, ARCHITECTURE)
+
+
+@cache
 def compiled(source: str) -> PtxKernel:
     """The kernel named `kernel` of a CUDA source."""
-    return parse_ptx(compile_cuda(source, ARCHITECTURE).ptx)["kernel"]
+    return parse_ptx(code_for(source).ptx)["kernel"]
 
 
 def fusion(inner: Builder, *roots: Instruction, kind: str = "kLoop") -> Instruction:

@@ -9,14 +9,21 @@ import pytest
 from onnx import helper
 
 import onnxla
+from onnxla.codegen.gpu.schedule import lower
+from onnxla.codegen.gpu.target import GpuTarget
+from onnxla.codegen.plan import Launch
+from onnxla.codegen.planner import make_plan
+from onnxla.codegen.weights import WeightsImage
+from onnxla.config import CompileOptions, Limits
+from onnxla.frontends.onnx.model_file import read_model
+from onnxla.passes.pipelines import optimize
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.program import Array
+from onnxla.sources import OnnxSource
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, model_of, weight
 
 TOKENS, WIDTH, HEADS, INNER = 18, 32, 2, 48
-MOST = 8
-"""Launches of a layer."""
 
 
 def bert(layers: int) -> onnx.ModelProto:
@@ -66,15 +73,26 @@ def bert(layers: int) -> onnx.ModelProto:
     return model_of(nodes, inputs, weights, f"x{layers}")
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_layer_of_bert(precision: str) -> None:
-    launches = {}
-    for layers in (1, 2):
-        model = bert(layers)
-        compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None, "precision": precision})
-        launches[layers] = sum(1 for step in compiled.programs[0].steps if step.kernel)
-    assert launches[2] - launches[1] == 7 <= MOST
-    feeds = feeds_of(bert(1))
+def launches(layers: int, precision: str) -> int:
+    """Of the plan; nothing is compiled."""
+    options = CompileOptions(precision=precision)
+    module = OnnxSource(read_model(bert(layers)), options, Limits(), {}).load({}, {}, {}).module
+    optimize(module, "gpu", options)
+    target = GpuTarget(tf32=precision == "tf32")
+    plan = make_plan(module, lambda instruction: lower(instruction, target), WeightsImage())
+    return sum(isinstance(step, Launch) for step in plan.steps)
+
+
+@pytest.mark.parametrize(("precision", "most"), [("fp32", 7), ("fp16", 7), ("bf16", 7), ("tf32", 9)])
+def test_launches_of_a_layer(precision: str, most: int) -> None:
+    assert launches(3, precision) - launches(2, precision) == most
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 2e-5), ("bf16", 0.05)])
+def test_a_layer_is_right(precision: str, tolerance: float) -> None:
+    model = bert(1)
+    feeds = feeds_of(model)
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None, "precision": precision})
     (result,) = DeviceExecutable(compiled.programs[0], SimulatedDevice()).run(list(feeds.values()), 1)
-    np.testing.assert_allclose(result, expected, atol=2e-5 if precision == "fp32" else 0.1)
+    np.testing.assert_allclose(result, expected, atol=tolerance)

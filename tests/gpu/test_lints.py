@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from onnxla.codegen.gpu.compile_nvrtc import compile_cuda
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
@@ -19,7 +18,7 @@ from onnxla.hlo.types import BF16, F32, TensorType
 from tests.gpu import test_bytes
 from tests.gpu.lints import occupancy, sector_efficiency
 from tests.gpu.ptx_memory import sectors
-from tests.gpu.running import fusion, run_lowering, samples
+from tests.gpu.running import ARCHITECTURE, code_for, fusion, run_lowering, samples
 from tests.gpu.test_attention import attention, fused
 from tests.gpu.test_resources import registers_and_spills
 from tests.gpu.test_simulated_contractions import product
@@ -66,8 +65,8 @@ def test_budget(name: str) -> None:
     assert sum(reports.conflicts.values()) <= budget.conflicts, dict(reports.conflicts)
     assert sector_efficiency(reports) >= budget.sectors
     for call in lowering.calls:
-        registers, _, shared = registers_and_spills(compile_cuda(emit_cuda(call.kernel, "kernel"), "sm_80").log)
-        assert occupancy("sm_80", call.kernel.threads, registers, shared) >= budget.occupancy, (registers, shared)
+        registers, _, shared = registers_and_spills(code_for(emit_cuda(call.kernel, "kernel")).log)
+        assert occupancy(ARCHITECTURE, call.kernel.threads, registers, shared) >= budget.occupancy, (registers, shared)
 
 
 def test_neighbours_far_apart_touch_a_sector_each() -> None:
