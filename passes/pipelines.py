@@ -24,6 +24,7 @@ from onnxla.passes.simplification import Simplify
 from onnxla.passes.simplify_loops import SimplifyLoops
 from onnxla.passes.split_depth import SplitDepth, multiprocessors_of
 from onnxla.passes.split_reductions import SplitReductions
+from onnxla.passes.tabulate import Tabulate
 from onnxla.passes.weights_along_depth import WeightsAlongDepth
 from onnxla.passes.widen_half import WidenHalf
 
@@ -36,6 +37,7 @@ CONSTRAINTS = (
     ("simplify", "fuse-attention", "attention is found in one spelling"),
     ("fold-constants", "merge-products", "weights and biases are constants by then"),
     ("merge-products", "fuse-attention", "fusions are closed to every other pass"),
+    ("assign-layouts", "tabulate", "layouts pass through arithmetic, and not through tables"),
     ("merge-common-subexpressions", "fuse-instructions", "equal values in different kernels would be computed twice"),
 )
 """(earlier, later, why): the first `later` comes after an `earlier`."""
@@ -59,6 +61,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     widening: list[Pass] = [WidenHalf()] if target_kind == "cpu" else []
     # after simplification, which would make one reduction of the two; GPUs have schedules of their own for this
     splitting: list[Pass] = [SplitReductions()] if target_kind == "cpu" else []
+    # GPUs compute faster than they look up
+    tables: list[Pass] = [Tabulate()] if target_kind == "cpu" else []
     factors = {"fp16": F16, "bf16": BF16}.get(options.precision)
     lowering: list[Pass] = [] if factors is None else [LowerContractions(factors)]
     # for GPUs only: their matrix units take bytes in along depth; their products read parts of a wider one in place
@@ -87,6 +91,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         MergeCommonSubexpressions(),  # equal transposes of one value
         SplitComplexNumbers(),  # complex constants that folding made
         *splitting,
+        *tables,  # after layouts, which do not pass through them
         *merging,  # when weights and biases are constants, and transposes are where they will stay
         *attention,  # before the rest of fusion, which would put softmax into a kernel of its own
         *depth,  # after attention, which is found in products as they were

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from onnxla.hlo.module import Instruction
 from onnxla.passes.fuse.kernels import FusionPlan
-from onnxla.passes.fuse.traits import is_contraction, is_elementwise
+from onnxla.passes.fuse.traits import is_contraction, is_elementwise, is_lookup
 from onnxla.passes.fuse.views import views_after
 
 LONGEST_EPILOGUE = 32
@@ -42,7 +42,7 @@ def _region(plan: FusionPlan, hero: Instruction) -> list[Instruction]:
     offer(hero)
     while waiting and len(trial.members) < LONGEST_EPILOGUE:
         _, user = heappop(waiting)
-        if user in plan.owner or not is_elementwise(user) or user.shape != hero.shape:
+        if user in plan.owner or not (is_elementwise(user) or is_lookup(user)) or user.shape != hero.shape:
             continue
         outside = [o for o in user.operands if o not in trial.members]
         if any(plan.position[o] > floor and plan.depends(o, trial, floor) for o in outside):

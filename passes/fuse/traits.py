@@ -24,6 +24,15 @@ def is_elementwise(instruction: Instruction) -> bool:
     return isinstance(instruction.op, Elementwise)
 
 
+def is_lookup(instruction: Instruction) -> bool:
+    """Whether it reads each element from a table, at the place that an element of the same index gives."""
+    op = instruction.op
+    if not isinstance(op, Gather) or not isinstance(instruction.operands[0].op, Constant):
+        return False
+    table, indices = instruction.operands
+    return table.tensor_type.rank == 1 and indices.shape == instruction.shape and not op.offset_dims
+
+
 def is_free(instruction: Instruction) -> bool:
     """Whether it needs no kernel: a name for memory that exists."""
     return isinstance(instruction.op, Parameter | Constant | Tuple | GetTupleElement | Reshape) or regroups(instruction)

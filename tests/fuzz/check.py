@@ -21,6 +21,7 @@ OPTIONAL_PASSES = (
     "merge-common-subexpressions",
     "assign-layouts",
     "split-dilated-convolutions",
+    "tabulate",
 )
 """Without these the code is slower and means the same; the others make what codegen needs."""
 
