@@ -58,7 +58,7 @@ def write_ahead(
     if is_artifact(model):
         if options:
             raise InputError("an artifact is compiled already: give its model, to compile it for another machine")
-        compiled = load_artifact(model)
+        compiled = load_artifact(model, device="cpu")
     else:
         wanted = request(model, shape, dim, constant, options, None)
         compiled = wanted.compile()

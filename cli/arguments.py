@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -90,6 +90,31 @@ Atol: TypeAlias = Annotated[
     float | None, typer.Option("--atol", callback=sensible, help="Absolute tolerance in place of the type's own.")
 ]
 Target: TypeAlias = Annotated[str, typer.Option("--target", help="What to make code for: cpu or gpu.")]
+Device: TypeAlias = Annotated[
+    str | None, typer.Option("--device", metavar="NAME", help="Where to run: cpu, cuda, or cuda:1 for the second GPU.")
+]
+Architectures: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--arch",
+        metavar="sm_80,sm_90",
+        help="GPUs to make machine code for with --target gpu; later ones compile the PTX of the lowest.",
+    ),
+]
+Precision: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help="What factors of f32 products are rounded to on a GPU, sums staying f32: fp16, bf16, tf32, or fp32.",
+    ),
+]
+KeepF32: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep-f32", metavar="NODE", help="A node whose products --precision leaves in f32. May be repeated."
+    ),
+]
 Fallback: TypeAlias = Annotated[
     str | None,
     typer.Option("--fallback", metavar="RUNTIME", help="Where nodes run that cannot be compiled: onnxruntime."),
@@ -129,8 +154,11 @@ def parse_constants(texts: Sequence[str] | None, dtypes: dict[str, np.dtype[Any]
     return constants
 
 
-def parse_options(texts: Sequence[str] | None, dump_to: str | None = None) -> CompileOptions:
-    """`fast_math=true` and so on, over the environment, over the defaults. Raises InputError."""
+def parse_options(
+    texts: Sequence[str] | None, dump_to: str | None = None, named: Mapping[str, Any] | None = None
+) -> CompileOptions:
+    """`fast_math=true` and so on, over the environment, over the defaults. `named` are knobs with options of their own,
+    None where they are not given. Raises InputError, also for a knob that is given both ways."""
     knobs = {knob.name: knob for knob in fields(CompileOptions)}
     given: dict[str, Any] = {}
     for name, text in _pairs(texts, "--option", "fast_math=true"):
@@ -142,6 +170,12 @@ def parse_options(texts: Sequence[str] | None, dump_to: str | None = None) -> Co
             raise InputError(f"--option {name}={text}: {error}") from error
     if dump_to is not None:
         given["dump_to"] = dump_to
+    for name, value in (named or {}).items():
+        if value is None:
+            continue
+        if name in given:
+            raise InputError(f"--option {name} is given by an option of its own as well")
+        given[name] = value
     return CompileOptions.from_environment(**given)
 
 

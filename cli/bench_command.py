@@ -45,6 +45,9 @@ def bench(
     rounds: Rounds = 7,
     burst: Burst = 0.2,
     target: arguments.Target = "cpu",
+    device: arguments.Device = None,
+    precision: arguments.Precision = None,
+    keep_f32: arguments.KeepF32 = None,
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -58,7 +61,19 @@ def bench(
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
-    wanted = request(model, shape, dim, constant, option, threads=threads, target=target, fallback=fallback)
+    wanted = request(
+        model,
+        shape,
+        dim,
+        constant,
+        option,
+        threads=threads,
+        target=target,
+        fallback=fallback,
+        device=device,
+        precision=precision,
+        keep_f32=keep_f32,
+    )
     loaded = load_and_feed(wanted, input, seed)
     compiled, feeds = loaded.model, loaded.feeds
     witness = Witness(model, compiled.num_threads)

@@ -38,7 +38,12 @@ TUNE_SECONDS = 30
 def compile_model(
     model: Source,
     output: Output = None,
-    target: arguments.Target = "cpu",
+    target: Annotated[
+        str, typer.Option("--target", help="What to make code for: cpu, gpu, or cpu,gpu for both in one file.")
+    ] = "cpu",
+    arch: arguments.Architectures = None,
+    precision: arguments.Precision = None,
+    keep_f32: arguments.KeepF32 = None,
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -70,6 +75,9 @@ def compile_model(
         inputs=begin,
         outputs=end,
         fallback=fallback,
+        arch=arch,
+        precision=precision,
+        keep_f32=keep_f32,
     )
     compiled = wanted.compile()
     require_programs(compiled, wanted)

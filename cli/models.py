@@ -13,9 +13,8 @@ from onnxla.cli.feeds import Feeds, feeds_for, read_inputs, require_sizes
 from onnxla.cli.names import names_in_compiled, names_in_message, names_in_tensorflow
 from onnxla.cli.output import keep_in_line, progress_bar
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import InputError
+from onnxla.errors import DeviceError, InputError
 from onnxla.files import open_file
-from onnxla.runtime.program import GPU_TRIPLE
 
 if TYPE_CHECKING:
     from onnxla.frontends.hlo.model_file import HloModel
@@ -64,6 +63,7 @@ class Request:
     target: str = "cpu"
     cut: Cut = Cut()
     fallback: str | None = None
+    device: str | None = None
 
     @cached_property
     def is_tensorflow(self) -> bool:
@@ -203,6 +203,7 @@ class Request:
                 num_threads=self.threads,
                 progress=progress,
                 fallback=self.fallback,
+                device=self.device,
                 **self.cut.arguments(),
             )
 
@@ -219,9 +220,11 @@ class Request:
             raise InputError(f"{self.path} is compiled already: --shape, --constant and --option are for models")
         if self.fallback is not None:
             raise InputError(f"{self.path} is compiled already: --fallback is for models")
-        compiled = load_artifact(self.path, self.threads)
-        if self.target == "gpu" and compiled.programs[0].triple != GPU_TRIPLE:
-            raise InputError(f"{self.path} is compiled already, for a CPU: --target is for models")
+        device = self.device if self.device is not None else "cuda" if self.target == "gpu" else None
+        try:
+            compiled = load_artifact(self.path, self.threads, device)
+        except DeviceError as error:
+            raise DeviceError(f"{self.path} is compiled already: {error}") from error
         still_open = {n for t in compiled.get_inputs() for n in t.shape or () if isinstance(n, str)}
         settled = [name for name in self.dims if name not in still_open]
         if settled:
@@ -247,12 +250,21 @@ def request(
     inputs: list[str] | None = None,
     outputs: list[str] | None = None,
     fallback: str | None = None,
+    device: str | None = None,
+    arch: str | None = None,
+    precision: str | None = None,
+    keep_f32: list[str] | None = None,
 ) -> Request:
     """A request from the texts of the command line. Raises InputError for texts that say nothing."""
     keep_in_line((str(path), path.name))
-    settings = parse_options(options, dump_to)
+    kept = None if keep_f32 is None else tuple(keep_f32)
+    if arch is not None and "gpu" not in target:
+        raise InputError(f"--arch {arch} goes with --target gpu")
+    settings = parse_options(options, dump_to, {"target_gpu": arch, "precision": precision, "keep_f32": kept})
     cut = Cut(signature, inputs, outputs)
-    return Request(path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut, fallback)
+    return Request(
+        path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut, fallback, device
+    )
 
 
 @dataclass(frozen=True)
@@ -272,13 +284,13 @@ def load_and_feed(wanted: Request, inputs: list[str] | None, seed: int, compiled
     """The model of a request, or the artifact `compiled` in its place, and arrays for all of its inputs: those in the
     files `inputs`, which are read first, and random ones from `seed`."""
     arrays = read_inputs(inputs)
-    model = wanted.load() if compiled is None else load_artifact(compiled, wanted.threads)
+    model = wanted.load() if compiled is None else load_artifact(compiled, wanted.threads, wanted.device)
     return Loaded(model, feeds_for(model.get_inputs(), model.get_outputs(), arrays, seed, wanted.dims))
 
 
-def load_artifact(path: Path, threads: int | None = None) -> onnxla.CompiledModel:
-    """A compiled model from its file. Raises ArtifactError."""
-    compiled = onnxla.load_compiled(path, num_threads=threads)
+def load_artifact(path: Path, threads: int | None = None, device: str | None = None) -> onnxla.CompiledModel:
+    """A compiled model from its file. Raises ArtifactError, DeviceError."""
+    compiled = onnxla.load_compiled(path, num_threads=threads, device=device)
     keep_in_line((str(path), path.name, *names_in_compiled(compiled)))
     return compiled
 

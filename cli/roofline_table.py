@@ -75,10 +75,10 @@ def _gpu_plan(wanted: Request) -> "Plan":
     from onnxla.passes.pipelines import optimize
 
     options = wanted.options
-    target = GpuTarget.named(options.target_gpu, tf32=options.precision == "tf32")
+    target = GpuTarget.named(options.target_gpu, tf32=options.precision == "tf32", keep_f32=options.keep_f32)
     module = wanted.source().load(wanted.shapes, wanted.single_dims, {}).module
     optimize(module, "gpu", options)
-    return make_plan(module, lambda instruction: lower(instruction, target), WeightsImage())
+    return make_plan(module, lambda i: lower(i, target.of(i)), WeightsImage())
 
 
 def _show_machine(wanted: Request, as_json: bool) -> None:

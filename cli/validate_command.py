@@ -1,6 +1,7 @@
 """`onnxla validate`: the compiled model against onnxruntime, whole outputs or every layer."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,8 @@ from onnxla.cli.feeds import Feeds
 from onnxla.cli.models import Request, clusters_of, is_artifact, load_and_feed, request
 from onnxla.cli.output import print_json, say, table, verdict
 from onnxla.cli.outputs import require_distinct
+from onnxla.cli.precision_report import TOLERANCES, print_ranges, ranges_document
+from onnxla.config import GPU_PRECISIONS
 from onnxla.debugging.comparison import Comparison, compare, compare_all
 from onnxla.debugging.parts import flat_outputs
 from onnxla.debugging.witness import Witness
@@ -22,6 +25,7 @@ from onnxla.runtime.thread_pool import default_threads
 if TYPE_CHECKING:
     from onnxla.debugging.exact import Exactness
     from onnxla.debugging.layers import LayeredModel
+    from onnxla.debugging.ranges import Ranges
 
 Compiled = Annotated[
     Path | None, typer.Option("--compiled", help="Judge this artifact, made from the model, instead of compiling.")
@@ -56,6 +60,9 @@ def validate(
     atol: arguments.Atol = None,
     threads: arguments.Threads = None,
     target: arguments.Target = "cpu",
+    device: arguments.Device = None,
+    precision: arguments.Precision = None,
+    keep_f32: arguments.KeepF32 = None,
     shape: arguments.ShapeTexts = None,
     dim: arguments.DimTexts = None,
     constant: arguments.ConstantTexts = None,
@@ -71,6 +78,9 @@ def validate(
     Outputs that come with the inputs (an .npz entry under an output's name, output_0.pb) are compared as well; a
     TensorFlow model, which onnxruntime does not read, is compared with those alone. HLO is compared with what XLA
     computes of it where jaxlib is installed, else with the interpreter.
+
+    With --precision the factors of products are rounded, and watched: nodes where numbers overflow are named, and the
+    command ends with 1. Without --target gpu the rounding is imitated on the CPU.
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; give the ONNX model, and the artifact with --compiled")
@@ -91,11 +101,26 @@ def validate(
         inputs=begin,
         outputs=end,
         fallback=fallback,
+        device=device,
+        precision=precision,
+        keep_f32=keep_f32,
     )
-    loaded = load_and_feed(wanted, input, seed, compiled)
+    rounds = wanted.options.precision in GPU_PRECISIONS
+    imitated = rounds and target == "cpu" and compiled is None
+    if rounds:
+        rtol, atol = (TOLERANCES[wanted.options.precision] if t is None else t for t in (rtol, atol))
+        if layers or exact or fallback is not None:
+            raise InputError("--layers, --exact and --fallback are for models in their own precision")
+    plain = replace(wanted, options=replace(wanted.options, precision="default", keep_f32=()))
+    loaded = load_and_feed(plain if imitated else wanted, input, seed, compiled)
     ours, feeds = loaded.model, loaded.feeds
     names = [t.name for t in ours.get_outputs()]
-    results = flat_outputs(loaded.run())
+    if imitated:
+        from onnxla.debugging.ranges import rounded_outputs
+
+        results = rounded_outputs(wanted.source(), feeds.arrays, wanted.options)
+    else:
+        results = flat_outputs(loaded.run())
     judged, theirs = "", results
     rows: dict[str, list[Comparison]] = {}
     if wanted.is_hlo:
@@ -128,10 +153,12 @@ def validate(
 
         drawn = f"random (seed {seed}): {', '.join(feeds.random)}" if feeds.random else "given"
         write_layers_page(html, model.name, judged, rows, differing, layered.nodes, drawn)
+    ranges = _ranges(wanted, feeds) if rounds else None
     if as_json:
         print_json(
             {
                 "agrees": agrees,
+                "ranges": None if ranges is None else ranges_document(ranges),
                 "witness": judged or "given",
                 "random": feeds.random,
                 "outputs": rows,
@@ -148,11 +175,16 @@ def validate(
             _print_judgements(judgements, judged)
         if layered is not None and differing is not None:
             _print_layers(layered, differing, agrees)
+        if ranges is not None:
+            print_ranges(ranges)
+            where = "imitated on the CPU" if imitated else f"on {ours.device}"
+            say(f"{wanted.options.precision} factors, f32 sums, {where}; rtol {rtol:g}, atol {atol:g}", style="dim")
         clusters = clusters_of(ours)
         if clusters is not None:
             say(clusters, style="dim")
         say("every output agrees" if agrees else "outputs differ", style="bold green" if agrees else "bold red")
-    if not agrees or not all(c.agrees for c in differing or ()):
+    overflows = ranges is not None and bool(ranges.overflowing)
+    if not agrees or overflows or not all(c.agrees for c in differing or ()):
         raise typer.Exit(1)
 
 
@@ -165,6 +197,12 @@ def _require_expectations(wanted: Request, feeds: Feeds, needs_onnx: bool) -> No
             f"onnxruntime does not read TensorFlow models such as {wanted.path}: give the outputs to compare with, "
             "--input file.npz with an entry under each output's name"
         )
+
+
+def _ranges(wanted: Request, feeds: Feeds) -> "Ranges":
+    from onnxla.debugging.ranges import watch_ranges
+
+    return watch_ranges(wanted.source(), feeds.arrays, wanted.options)
 
 
 def _judge_exactly(

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, cast
 
@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from onnxla import watch
 from onnxla.compiler import Compiler
-from onnxla.config import CompileOptions, Limits
-from onnxla.errors import CompileError, InputError, ModelFormatError
+from onnxla.config import GPU_PRECISIONS, CompileOptions, Limits
+from onnxla.errors import CompileError, DeviceError, InputError, ModelFormatError
 from onnxla.files import taken_back
 from onnxla.frontends.hlo.model_file import HloModel, is_hlo, is_text, read_hlo
 from onnxla.frontends.onnx.model_file import ModelSource, read_model
@@ -25,6 +25,7 @@ from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import input_tensors, result_tensors
 from onnxla.runtime.specialisations import Specialise
+from onnxla.runtime.streams import gpu_number
 from onnxla.sources import OnnxSource, Shapes, Source, may_compile_later
 from onnxla.stablehlo_source import source_of_hlo
 from onnxla.tensorflow_source import TensorFlowSource
@@ -55,6 +56,7 @@ def compile(
     state: Mapping[str, npt.ArrayLike] | None = None,
     fallback: str | None = None,
     tune: float | None = None,
+    device: str | None = None,
 ) -> CompiledModel:
     """Compile an ONNX model (a path, bytes or a ModelProto), a TensorFlow model (a SavedModel's folder, or a frozen
     GraphDef), or HLO: XLA's text or StableHLO's, a file of it, or what `jax.export` gives (a function, or its bytes).
@@ -69,6 +71,9 @@ def compile(
     another compiled signature was trained to. `fallback="onnxruntime"` compiles what it can of an ONNX model and leaves
     the rest to onnxruntime, which must be installed: see `MixedModel` for what is returned then. `tune` measures
     ways to compute the kernels on this machine, with `num_threads` threads, for about so many seconds.
+
+    `target` is `cpu`, `gpu`, or `cpu,gpu` for code for both in one model. `device` is where the model runs, as for
+    `load_compiled`: `cpu`, `cuda`, `cuda:1`; a GPU is looked for when the model first runs.
 
     Raises ModelFormatError for what is not a model, a CompileError that lists every problem of the model, InputError
     for wrong arguments, ResourceLimitError beyond a documented limit (`compile_timeout` among them), DeviceError for a
@@ -86,6 +91,9 @@ def compile(
         settings = replace(settings, tune_seconds=tune)
     cut = _Cut(signature, inputs, outputs, state)
     choices = list(_each_size(given_sizes))
+    targets = _targets(target)
+    if device is not None and (gpu_number(device) is not None) != ("gpu" in targets) and len(targets) == 1:
+        raise DeviceError(f"device={device!r} does not go with target={target!r}")
     if fallback is not None:
         if (
             cut != _Cut()
@@ -103,10 +111,11 @@ def compile(
     reports: list[CompileReport] = []
     with taken_back(settings.dump_to), watching(progress, settings.compile_timeout):
         source = _source(model, settings, limits or Limits.from_environment(), values, folder, cut)
-        compiler = Compiler(source, target, settings, num_threads)
+        compilers = {t: Compiler(source, t, _options_of(t, targets, settings), num_threads) for t in targets}
+        work = [(compiler, sizes) for compiler in compilers.values() for sizes in choices]
         try:
-            for k, sizes in enumerate(choices):
-                with watch.span("", k / len(choices), (k + 1) / len(choices)):
+            for k, (compiler, sizes) in enumerate(work):
+                with watch.span("", k / len(work), (k + 1) / len(work)):
                     program, report = compiler.program(shapes, sizes)
                     if settings.pad_to_bucket:
                         program = with_padding(source, program, shapes, given_sizes, sizes, settings.pad_to_bucket)
@@ -115,22 +124,28 @@ def compile(
         except CompileError as error:
             if programs or len(choices) > 1 or not may_compile_later(error):
                 raise
+            if len(targets) > 1 and device is None:
+                raise InputError(
+                    "sizes are still open, so the code is made when the model runs: give device= to say for which of "
+                    f"{' and '.join(targets)}, or all sizes"
+                ) from error
     fixed = _single_sizes(given_sizes)
     padded = {p.padding.name for p in programs if p.padding is not None}
     interface = source.signature({n: size for n, size in fixed.items() if n not in padded}, shapes)
-    if len(programs) == 1 and not padded:
+    if len(programs) == len(targets) and not padded:
         interface = replace(
             interface, inputs=input_tensors(programs[0]), outputs=result_tensors(programs[0], interface.outputs)
         )
     return CompiledModel(
         interface,
         programs,
-        specialise=None if programs else _specialise(compiler, fixed),
+        specialise=None if programs else _specialise(compilers[_kind(device, targets)], fixed),
         constants=values,
         num_threads=num_threads,
-        about=_about(compiler),
+        about=_about(compilers.values()),
         reports=reports,
         state=source.state,
+        device=device if programs or device is not None or targets == ["cpu"] else "cuda",
     )
 
 
@@ -140,6 +155,27 @@ def _require_model(model: object) -> None:
         raise InputError("the model's name is empty")
     if model is None or isinstance(model, (bool, int, float, complex, list, tuple, set, dict, np.ndarray)):
         raise InputError(f"a model is a path, bytes, or what the docstring lists, not {type(model).__name__}")
+
+
+def _targets(target: str) -> list[str]:
+    """`cpu,gpu` -> ["cpu", "gpu"]. Raises DeviceError for what is no target."""
+    targets = list(dict.fromkeys(part.strip() for part in target.split(",")))
+    unknown = [part for part in targets if part not in ("cpu", "gpu")]
+    if unknown:
+        raise DeviceError(f"no target {unknown[0]!r}; there are 'cpu' and 'gpu', and 'cpu,gpu' for code for both")
+    return targets
+
+
+def _options_of(target: str, targets: Sequence[str], options: CompileOptions) -> CompileOptions:
+    """With code for both, a precision of GPUs is that of the code for GPUs."""
+    if target == "cpu" and len(targets) > 1 and options.precision in GPU_PRECISIONS:
+        return replace(options, precision="default", keep_f32=())
+    return options
+
+
+def _kind(device: str | None, targets: Sequence[str]) -> str:
+    """The target that `device` is of."""
+    return targets[0] if device is None else ("cpu" if gpu_number(device) is None else "gpu")
 
 
 def _mixed(
@@ -236,13 +272,15 @@ def _specialise(compiler: Compiler, dims: Mapping[str, int]) -> Specialise:
     return specialise
 
 
-def _about(compiler: Compiler) -> dict[str, Any]:
+def _about(compilers: Iterable[Compiler]) -> dict[str, Any]:
     """What an artifact says about how it was made. Nothing in it depends on time or place."""
+    made = list(compilers)
     return {
         "onnxla": __version__,
-        "model": compiler.source.name,
-        "target": str(compiler.target),
-        "options": {name: _plain(getattr(compiler.options, name)) for name in _ABOUT},
+        "model": made[0].source.name,
+        "target": str(made[0].target),
+        **({"targets": [str(compiler.target) for compiler in made]} if len(made) > 1 else {}),
+        "options": {name: _plain(getattr(made[-1].options, name)) for name in _ABOUT},
     }
 
 
@@ -251,6 +289,15 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-_ABOUT = ("fast_math", "precision", "opt_level", "target_cpu", "target_gpu", "disabled_passes", "stop_after")
+_ABOUT = (
+    "fast_math",
+    "precision",
+    "keep_f32",
+    "opt_level",
+    "target_cpu",
+    "target_gpu",
+    "disabled_passes",
+    "stop_after",
+)
 
 __all__ = ["CompileOptions", "Limits", "CompileReport", "CompiledModel", "Progress", "compile", "load_compiled"]

@@ -70,11 +70,15 @@ class Compiler:
                 raise InputError(f"dump_to: {options.dump_to} is no folder to write to: {error.strerror}") from error
         if target == "cpu" and options.precision in GPU_PRECISIONS:
             raise InputError(f"precision={options.precision!r} is for target='gpu'; leave it out for target='cpu'")
+        if options.keep_f32 and options.precision not in GPU_PRECISIONS:
+            raise InputError(
+                f"keep_f32 is for precision {', '.join(GPU_PRECISIONS)}: precision={options.precision!r} rounds nothing"
+            )
         self.source = source
         self.target: Target | GpuTarget = (
             named_target(options.target_cpu)
             if target == "cpu"
-            else GpuTarget.named(options.target_gpu, tf32=options.precision == "tf32")
+            else GpuTarget.named(options.target_gpu, options.precision == "tf32", options.keep_f32)
         )
         self.options = options
         self.threads = threads or default_threads()

@@ -108,6 +108,12 @@ class CompileOptions(_Settings):
         "and `tf32` round the factors of products of f32 numbers, not their sums; `fp32` rounds nothing.",
         "ONNXLA_PRECISION",
     )
+    keep_f32: tuple[str, ...] = _knob(
+        (),
+        _names,
+        "Nodes whose products of f32 numbers `precision` leaves alone, separated by commas.",
+        "ONNXLA_KEEP_F32",
+    )
     opt_level: int = _knob(2, int, "LLVM's optimization level for kernels, 0 to 3.", "ONNXLA_OPT_LEVEL")
     target_cpu: str = _knob(
         "host",
@@ -216,6 +222,12 @@ class RuntimeSettings(_Settings):
         8, int, "Most sets of input shapes for which one model keeps code.", "ONNXLA_SPECIALISATIONS"
     )
 
+    launch_blocking: bool = _knob(
+        False,
+        _boolean,
+        "Wait for every kernel on a GPU before the next is asked for, so that an error names the node. Slow.",
+        "ONNXLA_LAUNCH_BLOCKING",
+    )
     limits_file: str | None = _knob(
         None,
         str,

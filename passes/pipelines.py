@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from onnxla.config import CompileOptions
+from onnxla.config import GPU_PRECISIONS, CompileOptions
 from onnxla.errors import InputError, InternalError
 from onnxla.hlo.module import Module
 from onnxla.hlo.types import BF16, F16
@@ -64,7 +64,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     # GPUs compute faster than they look up
     tables: list[Pass] = [Tabulate()] if target_kind == "cpu" else []
     factors = {"fp16": F16, "bf16": BF16}.get(options.precision)
-    lowering: list[Pass] = [] if factors is None else [LowerContractions(factors)]
+    rounds = options.precision in GPU_PRECISIONS  # tf32 happens in kernels: the pass only knows what may be kept
+    lowering: list[Pass] = [LowerContractions(factors, options.keep_f32)] if rounds else []
     # for GPUs only: their matrix units take bytes in along depth; their products read parts of a wider one in place
     merging: list[Pass] = [WeightsAlongDepth(), MergeProducts()] if target_kind == "gpu" else []
     # for GPUs only: half precision is multiplied by matrix units, which sm_7x has not as needed; tf32 has them too

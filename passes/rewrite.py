@@ -18,12 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxla import watch
-from onnxla.errors import HloError, InternalError
+from onnxla.errors import HloError, InternalError, SourceNode
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
+from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.structural import Parameter
 from onnxla.passes.pass_base import ComputationPass
 from onnxla.passes.pattern import Pattern
+
+_NEAR = 3
+"""How far from what a rule replaces the product in it is looked for."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,23 @@ class Rule:
             binding = {**binding, "b": Builder(source=instruction.source)}
         if "root" in self.arguments:
             binding = {**binding, "root": instruction}
-        return self.replace(**{name: binding[name] for name in self.arguments})
+        outcome = self.replace(**{name: binding[name] for name in self.arguments})
+        if isinstance(outcome, Instruction) and outcome.source is instruction.source:
+            outcome.source = _product_source(outcome, instruction)
+        return outcome
+
+
+def _product_source(outcome: Instruction, replaced: Instruction) -> SourceNode | None:
+    """A product that takes in what was done to its result, or to its operands, stays that of its own node: by that name
+    the user knows it."""
+    if isinstance(outcome.op, Dot | Convolution) and not isinstance(replaced.op, Dot | Convolution):
+        near = list(replaced.operands)
+        for _ in range(_NEAR):
+            products = [i for i in near if isinstance(i.op, Dot | Convolution)]
+            if products:
+                return products[0].source
+            near = [operand for i in near for operand in i.operands]
+    return outcome.source
 
 
 @dataclass

@@ -52,7 +52,7 @@ def compile_gpu(module: Module, target: GpuTarget) -> GpuCode:
     """
     image = WeightsImage()
     with watch.span("kernels: planning", 0.0, 0.2):
-        plan = make_plan(module, lambda instruction: lower(instruction, target), image)
+        plan = make_plan(module, lambda instruction: lower(instruction, target.of(instruction)), image)
     symbols, functions = distinct_functions(plan)
     parts = _modules(functions)
     sources = ["\n".join(functions[name] for name in part) for part in parts]

@@ -72,9 +72,9 @@ def inside_of(program: Program, about: Mapping[str, Any]) -> Inside:
         module = parse_module(texts["optimized_hlo"], weights=zero_weights)
         options = dict(about.get("options", {}))
         if program.triple == GPU_TRIPLE:
-            return _of_gpu(
-                program, module, GpuTarget.named(str(about["target"]), tf32=options.get("precision") == "tf32")
-            )
+            tf32, kept = options.get("precision") == "tf32", options.get("keep_f32", ())
+            made_for = str(options.get("target_gpu", about["target"]))
+            return _of_gpu(program, module, GpuTarget.named(made_for, tf32, kept))
         return _of_cpu(program, module, parse_target(str(about["target"])), options)
     except (OnnxlaError, KeyError, ValueError) as error:
         raise ArtifactError(f"the HLO in the compiled model cannot be read back: {error}") from error
@@ -90,7 +90,7 @@ def _of_cpu(program: Program, module: Module, target: Target, options: Mapping[s
 
 
 def _of_gpu(program: Program, module: Module, target: GpuTarget) -> Inside:
-    plan = make_plan(module, lambda i: gpu_schedule.lower(i, target), WeightsImage())
+    plan = make_plan(module, lambda i: gpu_schedule.lower(i, target.of(i)), WeightsImage())
     symbols, functions = gpu_backend.distinct_functions(plan)
     known, notes = _verified(program, functions)
     modules, _ = read_objects(program.objects)

@@ -1,142 +1,277 @@
 """An NVIDIA GPU through the CUDA driver. The driver's bindings are imported when the device is first wanted.
 
-The device's primary context is used, so memory may be shared with other libraries of the process.
+The GPU's primary context is used, which PyTorch and CuPy use as well, so memory and streams are shared with them; it is
+the calling thread's while a call needs it, and the one before is put back.
 """
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from onnxla.errors import DeviceError, ResourceLimitError
+from onnxla.errors import DeviceError, InputError, ResourceLimitError
+from onnxla.runtime.cuda_driver import Gpu, checked, cuda_driver, described, driver_version, gpus, is_old
+from onnxla.runtime.cuda_staging import LARGEST, Staging
 from onnxla.runtime.device import DeviceCode
 from onnxla.runtime.program import Array
+
+_CAPTURING = threading.RLock()
+"""Held while a graph is recorded: the GPU as a whole cannot be waited for then."""
+_DEFERRED: "deque[Callable[[], None]]" = deque()
+"""What the garbage collector wanted to free meanwhile."""
+
+
+@dataclass
+class Recording:
+    """A CUDA graph, the one that is launched, and the node of each launch in it."""
+
+    graph: Any
+    launched: Any
+    nodes: list[Any]
+
+
+class Mark:
+    """An event of CUDA's."""
+
+    def __init__(self, event: Any, destroy: Callable[[Any], Any]) -> None:
+        self.event = event
+        weakref.finalize(self, destroy, event).atexit = False
+
+
+class Kernels(dict[str, Any]):
+    """Functions by name, and the module that they are in."""
+
+    module: Any
 
 
 class CudaDevice:
     """GPU `number` of the machine, with a stream of its own."""
 
     def __init__(self, number: int = 0) -> None:
-        """Raises DeviceError that says what is missing and what to install."""
-        self._driver = driver = _driver()
-        count = self._call(driver.cuDeviceGetCount())
-        if not 0 <= number < count:
-            raise DeviceError(f"no GPU {number}: the CUDA driver sees {count}")
+        """Raises DeviceError that says what is missing and what to install, or which GPUs there are."""
+        self._driver = driver = cuda_driver()
+        found = gpus(driver)
+        if not 0 <= number < len(found):
+            names = "; ".join(map(str, found)) or "none"
+            raise DeviceError(f"no GPU cuda:{number}: the CUDA driver sees {names}")
+        self.gpu: Gpu = found[number]
+        self.number, self.name, self.architecture = number, f"cuda:{number}", self.gpu.architecture
         self._device = self._call(driver.cuDeviceGet(number))
         self._context = self._call(driver.cuDevicePrimaryCtxRetain(self._device))
-        self._enter()
-        attribute = driver.CUdevice_attribute
-        parts = (
-            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-        )
-        major, minor = (self._call(driver.cuDeviceGetAttribute(part, self._device)) for part in parts)
-        self.architecture = f"sm_{major}{minor}"
-        self._stream = self._call(driver.cuStreamCreate(int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
+        weakref.finalize(self, driver.cuDevicePrimaryCtxRelease, self._device).atexit = False
+        with self.active():
+            stream = self._call(driver.cuStreamCreate(int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
+        weakref.finalize(self, driver.cuStreamDestroy, stream).atexit = False  # before the context, as finalizers run
+        self.stream = int(stream)
+        self._staging = Staging(driver, self.passed, self.synchronize)
+        self._nodes: list[Any] | None = None
+        """The nodes of launches while a graph is recorded."""
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        self._call(self._driver.cuCtxPushCurrent(self._context))
+        try:
+            yield
+        finally:
+            self._call(self._driver.cuCtxPopCurrent())
+
+    # Memory
 
     def allocate(self, size: int) -> int:
-        self._enter()
         status, address = self._driver.cuMemAlloc(size)
         if status == self._driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise ResourceLimitError(f"the GPU has no {size} bytes left")
+            result = self._driver.cuMemGetInfo()
+            left = f"{result[1]} of {result[2]} are free" if result[0] == self._driver.CUresult.CUDA_SUCCESS else ""
+            raise ResourceLimitError(f"{self.name} has no {size} bytes left{f': {left}' if left else ''}")
         self._call((status,))
         return int(address)
 
     def free(self, address: int, size: int) -> None:
-        self._enter()
-        self.synchronize()
-        self._call(self._driver.cuMemFree(address))
+        with _CAPTURING:
+            if self._nodes is not None:
+                _DEFERRED.append(lambda: self.free(address, size))
+                return
+            self._call(self._driver.cuCtxSynchronize())  # others may read it on streams that nobody named
+            self._call(self._driver.cuMemFree(address))
 
-    def upload(self, address: int, data: Array) -> None:
-        if data.nbytes:
-            self._enter()
-            self._call(self._driver.cuMemcpyHtoDAsync(address, data.ctypes.data, data.nbytes, self._stream))
-            self.synchronize()  # the caller may change `data` as soon as this returns
+    def upload(self, address: int, data: Array, stream: int) -> None:
+        for start in range(0, data.nbytes, LARGEST):
+            size = min(LARGEST, data.nbytes - start)
+            buffer = self._staging.take(size)
+            ctypes.memmove(buffer.address, data.ctypes.data + start, size)
+            self._call(self._driver.cuMemcpyHtoDAsync(address + start, buffer.address, size, self._handle(stream)))
+            self._staging.give_back(buffer, self.mark(stream))
 
-    def download(self, address: int, data: Array) -> None:
-        if data.nbytes:
-            self._enter()
-            self._call(self._driver.cuMemcpyDtoHAsync(data.ctypes.data, address, data.nbytes, self._stream))
-            self.synchronize()
+    def download(self, address: int, data: Array, stream: int) -> Callable[[], None]:
+        pieces = []
+        for start in range(0, data.nbytes, LARGEST):
+            size = min(LARGEST, data.nbytes - start)
+            buffer = self._staging.take_free(size)
+            host = data.ctypes.data + start if buffer is None else buffer.address  # without a buffer the caller waits
+            self._call(self._driver.cuMemcpyDtoHAsync(host, address + start, size, self._handle(stream)))
+            if buffer is not None:
+                pieces.append((buffer, start, size))
 
-    def copy(self, target: int, source: int, size: int) -> None:
-        self._enter()
-        self._call(self._driver.cuMemcpyDtoDAsync(target, source, size, self._stream))
+        def finish() -> None:
+            for buffer, start, size in pieces:
+                ctypes.memmove(data.ctypes.data + start, buffer.address, size)
+                self._staging.give_back(buffer, None)
+            pieces.clear()
+
+        return finish
+
+    def copy(self, target: int, source: int, size: int, stream: int) -> None:
+        self._call(self._driver.cuMemcpyDtoDAsync(target, source, size, self._handle(stream)))
+
+    def holder(self, address: int) -> int | None:
+        attribute = self._driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        status, number = self._driver.cuPointerGetAttribute(attribute, address)
+        return int(number) if status == self._driver.CUresult.CUDA_SUCCESS else None
+
+    def trim(self) -> None:
+        self._staging.release()
+
+    # Code
 
     def load(self, code: DeviceCode) -> Mapping[str, Any]:
         """Machine code where there is some for this architecture, else PTX, which the driver compiles."""
-        self._enter()
-        image = code.cubins.get(self.architecture) or code.ptx.encode() + b"\0"
-        status, module = self._driver.cuModuleLoadData(image)
-        if status != self._driver.CUresult.CUDA_SUCCESS:
-            raise DeviceError(
-                f"this GPU ({self.architecture}) cannot run the code, which is for {', '.join(code.cubins)} and later "
-                f"({status.name}); compile the model with target_gpu={self.architecture}, or update the driver"
-            )
-        return {name: self._call(self._driver.cuModuleGetFunction(module, name.encode())) for name in code.kernels}
+        refused = []
+        for what, image in _images(code, self.architecture):
+            status, module = self._driver.cuModuleLoadData(image)
+            if status == self._driver.CUresult.CUDA_SUCCESS:
+                kernels = Kernels()
+                kernels.module = module
+                for name in code.kernels:
+                    kernels[name] = self._call(self._driver.cuModuleGetFunction(module, name.encode()))
+                    self._call(self._driver.cuFuncLoad(kernels[name]))  # now, not while a graph is recorded
+                return kernels
+            refused.append(f"{what}: {described(self._driver, status)}")
+        raise DeviceError(self._why_unfit(code, refused))
 
-    def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
-        self._enter()
-        parameters = (tuple(arguments), (ctypes.c_void_p,) * len(arguments))
-        self._call(self._driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, self._stream, parameters, 0))
+    def unload(self, kernels: Mapping[str, Any]) -> None:
+        if isinstance(kernels, Kernels):
+            self._call(self._driver.cuModuleUnload(kernels.module))
 
-    def record(self, work: Callable[[], None]) -> Any:
-        """A CUDA graph of the stream's work, ready to be launched."""
-        self._enter()
-        driver = self._driver
+    def _why_unfit(self, code: DeviceCode, refused: list[str]) -> str:
+        made_for = ", ".join(code.cubins) or "no architecture"
+        old = is_old(self._driver)
+        return (
+            f"{self.name} {self.gpu.name} is {self.architecture}, and the code is for {made_for} (and later ones, if "
+            f"the driver compiles its PTX); tried {'; '.join(refused)}. The driver knows CUDA "
+            f"{driver_version(self._driver)}{', which is older than the PTX' if old else ''}. Compile the model with "
+            f"target_gpu={self.architecture} (--arch {self.architecture}){', or update the driver' if old else ''}"
+        )
+
+    def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[int], stream: int) -> None:
+        handle = self._handle(stream)
+        self._call(
+            self._driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, handle, _parameters(arguments), 0)
+        )
+        if self._nodes is not None:
+            status, _, _, _, last, *_ = self._driver.cuStreamGetCaptureInfo(handle)
+            self._call((status,))
+            (node,) = last  # the next node depends on the one of this launch
+            self._nodes.append(node)
+
+    # Recordings
+
+    def record(self, work: Callable[[int], None]) -> Recording:
+        """A CUDA graph of what is asked of the device's stream, ready to be launched."""
+        driver, stream = self._driver, self._handle(self.stream)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        self._call(driver.cuStreamBeginCapture(self._stream, mode))
-        try:
-            work()
-        finally:
-            graph = self._call(driver.cuStreamEndCapture(self._stream))
-        recording = self._call(driver.cuGraphInstantiate(graph, 0))
-        self._call(driver.cuGraphDestroy(graph))
-        return recording
+        with _CAPTURING:
+            self._call(driver.cuStreamBeginCapture(stream, mode))
+            nodes: list[Any] = []
+            self._nodes = nodes
+            try:
+                work(self.stream)
+            except BaseException:
+                driver.cuStreamEndCapture(stream)  # the stream is usable again; what went wrong is being raised
+                raise
+            finally:
+                self._nodes = None
+            graph = self._call(driver.cuStreamEndCapture(stream))
+            while _DEFERRED:
+                _DEFERRED.popleft()()
+        return Recording(graph, self._call(driver.cuGraphInstantiate(graph, 0)), nodes)
 
-    def replay(self, recording: Any) -> None:
-        self._enter()
-        self._call(self._driver.cuGraphLaunch(recording, self._stream))
+    def revise(
+        self, recording: Recording, number: int, kernel: Any, blocks: int, threads: int, arguments: Sequence[int]
+    ) -> None:
+        parameters = self._driver.CUDA_KERNEL_NODE_PARAMS()
+        parameters.func = kernel
+        parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = blocks, 1, 1
+        parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = threads, 1, 1
+        parameters.kernelParams = _parameters(arguments)
+        node = recording.nodes[number]
+        self._call(self._driver.cuGraphExecKernelNodeSetParams(recording.launched, node, parameters))
 
-    def forget(self, recording: Any) -> None:
-        self._enter()
-        self._call(self._driver.cuGraphExecDestroy(recording))
+    def replay(self, recording: Recording, stream: int) -> None:
+        self._call(self._driver.cuGraphLaunch(recording.launched, self._handle(stream)))
 
-    def wait_for(self, stream: int) -> None:
-        self._enter()
+    def forget(self, recording: Recording) -> None:
+        self._call(self._driver.cuGraphExecDestroy(recording.launched))
+        self._call(self._driver.cuGraphDestroy(recording.graph))
+
+    # Order
+
+    def mark(self, stream: int) -> Mark:
         driver = self._driver
         event = self._call(driver.cuEventCreate(int(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
-        self._call(driver.cuEventRecord(event, driver.CUstream(stream)))
-        self._call(driver.cuStreamWaitEvent(self._stream, event, 0))
-        self._call(driver.cuEventDestroy(event))  # it lives until the stream has passed it
+        mark = Mark(event, driver.cuEventDestroy)  # it lives until everything that waits for it has passed it
+        self._call(driver.cuEventRecord(event, self._handle(stream)))
+        return mark
 
-    def synchronize(self) -> None:
-        self._enter()
-        self._call(self._driver.cuStreamSynchronize(self._stream))
+    def wait_for(self, stream: int, mark: Mark) -> None:
+        self._call(self._driver.cuStreamWaitEvent(self._handle(stream), mark.event, 0))
 
-    def _enter(self) -> None:
-        """Make the context that of the calling thread."""
-        self._call(self._driver.cuCtxSetCurrent(self._context))
+    def follow(self, stream: int, other: int) -> None:
+        self.wait_for(stream, self.mark(other))
+
+    def require_stream(self, stream: int) -> None:
+        status, capturing = self._driver.cuStreamIsCapturing(self._handle(stream))
+        if status != self._driver.CUresult.CUDA_SUCCESS:
+            raise InputError(f"stream {stream:#x} is none of {self.name}: {described(self._driver, status)}")
+        if capturing != self._driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
+            raise InputError(f"stream {stream:#x} is being captured into a graph; onnxla makes graphs of its own")
+
+    def passed(self, mark: Mark) -> bool:
+        status = self._driver.cuEventQuery(mark.event)[0]
+        if status == self._driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        self._call((status,))
+        return True
+
+    def synchronize(self, mark: Mark) -> None:
+        self._call(self._driver.cuEventSynchronize(mark.event))
+
+    def _handle(self, stream: int) -> Any:
+        return self._driver.CUstream(stream)
 
     def _call(self, result: tuple[Any, ...]) -> Any:
-        status, *values = result
-        if status != self._driver.CUresult.CUDA_SUCCESS:
-            raise DeviceError(f"the CUDA driver reports {status.name}")
-        return values[0] if values else None
+        return checked(self._driver, result)
 
 
-def _driver() -> Any:
-    try:
-        from cuda.bindings import driver
-    except ImportError as error:
-        raise DeviceError(
-            f"the CUDA bindings are missing ({error}); install them with `pip install onnxla[cuda]`"
-        ) from error
-    try:
-        (status,) = driver.cuInit(0)
-    except RuntimeError as error:  # raised by the first call, not by the import
-        raise DeviceError(
-            "no NVIDIA driver (libcuda) on this machine; install the driver of the GPU, or compile with target='cpu'"
-        ) from error
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise DeviceError(f"the NVIDIA driver finds no usable GPU ({status.name}); `nvidia-smi` shows what it sees")
-    return driver
+def _parameters(arguments: Sequence[int]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """Addresses as the bindings take the arguments of a kernel."""
+    return tuple(arguments), (ctypes.c_void_p,) * len(arguments)
+
+
+def _images(code: DeviceCode, architecture: str) -> Iterator[tuple[str, bytes]]:
+    """What the GPU could run, the best first: its own machine code, that of an earlier GPU of its generation, PTX."""
+    major, minor = divmod(int(architecture.removeprefix("sm_")), 10)
+    fitting = []
+    for name, cubin in code.cubins.items():
+        digits = name.removeprefix("sm_")
+        if digits.isdigit() and int(digits) // 10 == major and int(digits) % 10 <= minor:
+            fitting.append((int(digits), name, cubin))
+    for _, name, cubin in sorted(fitting, reverse=True):
+        yield f"machine code for {name}", cubin
+    suffixed = code.cubins.get(f"{architecture}a")
+    if suffixed is not None:
+        yield f"machine code for {architecture}a", suffixed
+    yield "PTX", code.ptx.encode() + b"\0"

@@ -1,11 +1,11 @@
 """What a GPU has to offer a compiled model, and the launch list that a model is on it.
 
-A `Device` is an NVIDIA GPU (`runtime/cuda_device.py`) or a simulation of one in the tests. Addresses are numbers; all
-work of a device happens in the order in which it was asked for.
+A `Device` is an NVIDIA GPU (`runtime/cuda_device.py`) or a simulation of one in the tests. Addresses are numbers.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -16,43 +16,83 @@ _SPACES = ("input", "output", "weights", "arena")
 
 
 class Device(Protocol):
-    """One GPU."""
+    """One GPU. Streams are numbers, as CUDA's handles are: work of one stream happens in the order in which it was
+    asked for, work of two streams in any order but for what `wait_for` and `follow` say. `name`, `number`, `stream`
+    and `active` may be used at any time, all else inside `active()`.
+    """
+
+    name: str
+    """As users name it: `cuda:1`."""
+    number: int
+    stream: int
+    """A stream of its own."""
+
+    def active(self) -> AbstractContextManager[None]:
+        """The calling thread works on this GPU inside, and afterwards on the one that it worked on before."""
 
     def allocate(self, size: int) -> int:
         """The address of `size` bytes, aligned to 256. Raises ResourceLimitError."""
 
     def free(self, address: int, size: int) -> None:
-        """Give back what `allocate(size)` gave."""
+        """Give back what `allocate(size)` gave, when all work of the GPU is done, whoever asked for it."""
 
-    def upload(self, address: int, data: Array) -> None:
-        """Copy a dense array to the device."""
+    def upload(self, address: int, data: Array, stream: int) -> None:
+        """Copy a dense array to the device; it may change as soon as this returns."""
 
-    def download(self, address: int, data: Array) -> None:
-        """Fill a dense array from the device, when all work before it is done."""
+    def download(self, address: int, data: Array, stream: int) -> Callable[[], None]:
+        """Have bytes of the device copied; what is returned puts them into the dense array `data`, and is to be called
+        when a mark made after this has been passed."""
 
-    def copy(self, target: int, source: int, size: int) -> None:
+    def copy(self, target: int, source: int, size: int, stream: int) -> None:
         """Copy between places on the device that do not overlap."""
 
     def load(self, code: "DeviceCode") -> Mapping[str, Any]:
         """The kernels of the code by name, as `launch` takes them. Raises DeviceError where none fits the device."""
 
-    def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[int]) -> None:
+    def unload(self, kernels: Mapping[str, Any]) -> None:
+        """Give back what `load` gave, when all work is done."""
+
+    def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[int], stream: int) -> None:
         """Run a kernel; `arguments` are addresses."""
 
-    def record(self, work: Callable[[], None]) -> Any:
-        """The launches and copies that `work` asks for: remembered, not done, for `replay` to do as often as wanted."""
+    def record(self, work: Callable[[int], None]) -> Any:
+        """The launches and copies that `work` asks for on the stream that it is given: remembered, not done, for
+        `replay` to do as often as wanted."""
 
-    def replay(self, recording: Any) -> None:
+    def revise(
+        self, recording: Any, number: int, kernel: Any, blocks: int, threads: int, arguments: Sequence[int]
+    ) -> None:
+        """From the next replay on, launch `number` of the recording has other arguments; the rest is as recorded."""
+
+    def replay(self, recording: Any, stream: int) -> None:
         """Do what was recorded, in its order."""
 
     def forget(self, recording: Any) -> None:
         """Give back what `record` gave."""
 
-    def wait_for(self, stream: int) -> None:
-        """Let what is asked for from now on come after what others have asked of one of their streams."""
+    def mark(self, stream: int) -> Any:
+        """A mark behind what was asked of the stream so far."""
 
-    def synchronize(self) -> None:
-        """Return when all work is done."""
+    def wait_for(self, stream: int, mark: Any) -> None:
+        """Let what is asked of `stream` from now on come after the mark."""
+
+    def follow(self, stream: int, other: int) -> None:
+        """Let what is asked of `stream` from now on come after what others have asked of `other`, theirs."""
+
+    def require_stream(self, stream: int) -> None:
+        """Raise InputError for a stream of others that takes no runs."""
+
+    def passed(self, mark: Any) -> bool:
+        """Whether all work before the mark is done."""
+
+    def synchronize(self, mark: Any) -> None:
+        """Return when all work before the mark is done. Raises DeviceError where some of it failed."""
+
+    def holder(self, address: int) -> int | None:
+        """The number of the GPU whose memory the address is in; None where nobody knows."""
+
+    def trim(self) -> None:
+        """Give back memory that is kept for later uploads and downloads."""
 
 
 @dataclass(frozen=True)

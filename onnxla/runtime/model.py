@@ -5,7 +5,9 @@ A model whose shapes were left open compiles a specialisation when `run` first m
 last, within a bound.
 """
 
+import logging
 import os
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,24 +16,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnxla.config import RuntimeSettings
-from onnxla.errors import ArtifactError, InputError
+from onnxla.errors import ArtifactError, DeviceError, InputError
 from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.arguments import Arguments, Out
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.padding import into_targets, require_targets
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.pending import PendingRun
+from onnxla.runtime.program import GPU_TRIPLE, Array, Program
 from onnxla.runtime.results import assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
+from onnxla.runtime.streams import gpu_number, stream_number
 from onnxla.runtime.thread_pool import default_threads
 from onnxla.runtime.vocabulary import native_strings
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from onnxla.runtime.device_executable import DeviceExecutable
     from onnxla.runtime.profiler import Memory, Profile
     from onnxla.runtime.report import CompileReport
+
+_LOG = logging.getLogger("onnxla")
 
 
 class CompiledModel:
@@ -48,7 +57,10 @@ class CompiledModel:
         about: Mapping[str, Any] | None = None,
         reports: "Sequence[CompileReport]" = (),
         state: Mapping[str, Array] | None = None,
+        device: str | None = None,
     ) -> None:
+        """`device` is where it runs: `cpu`, `cuda`, `cuda:1`. None: where its code is for; with code for both, the
+        first GPU if there is one that fits, else the CPU. Raises DeviceError where there is no code for `device`."""
         if num_threads is not None:
             num_threads = whole_number(num_threads, "num_threads", 1)
         self._signature = signature
@@ -56,7 +68,14 @@ class CompiledModel:
         self.state = ModelState(state or {})
         """The variables that running changes, by name: readable, settable, and part of what is saved."""
         bound = RuntimeSettings.from_environment().specialisations
-        self._specialisations = Specialisations(programs, self.state, specialise, bound)
+        self._gpu = _chosen_gpu(programs, device)
+        """The number of the GPU that it runs on; None for the CPU."""
+        used = [p for p in programs if (p.triple == GPU_TRIPLE) == (self._gpu is not None)]
+        self._elsewhere = [p for p in programs if p not in used]
+        """Code for the other kind of device, which is saved with the rest."""
+        self._specialisations = Specialisations(used, self.state, specialise, bound, self._gpu or 0)
+        self._starting = threading.Lock()
+        self._workers: ThreadPoolExecutor | None = None
         self._about = dict(about or {})
         self.reports = tuple(reports)
         """What compiling did, for each program in the order of their making; empty for a model that was loaded."""
@@ -68,6 +87,11 @@ class CompiledModel:
         return f"<CompiledModel {inputs} -> {outputs}>"
 
     # Running
+
+    @property
+    def device(self) -> str:
+        """Where it runs: `cpu`, `cuda:0`, ..."""
+        return "cpu" if self._gpu is None else f"cuda:{self._gpu}"
 
     def get_inputs(self) -> list[ModelTensor]:
         """The inputs in the model's order, with `.name`, `.shape` and `.type`."""
@@ -102,6 +126,33 @@ class CompiledModel:
         if len(values) != len(self._arguments.input_names):
             raise InputError(f"{len(values)} values for {len(self._arguments.input_names)} inputs")
         return self._run(list(values), None)
+
+    def run_async(
+        self, output_names: Iterable[str] | None, feeds: Mapping[str, Any], *, out: Out = None, stream: Any = None
+    ) -> PendingRun:
+        """Start a run and return at once; `wait()` of what it returns gives the outputs. Arguments as for `run`.
+
+        On a GPU the run is asked for on `stream` (a CUDA stream of PyTorch or CuPy, or its number; by default one of
+        the model's own), after what was asked of it before. Outputs that `out` does not name are arrays on the GPU
+        (`DeviceArray`). Models with loops, branches and new shapes take a while to be asked for. Where a run changes
+        state, pads inputs, or gives what is no tensor, and on a CPU, it is run by a thread.
+
+        Raises InputError before anything runs, also for a `stream` where the host has a part in the run.
+        """
+        values = self._arguments.by_position(feeds)
+        names = self._arguments.output_names if output_names is None else list(output_names)
+        self._arguments.require_outputs(names)
+        targets = None if out is None else self._arguments.out_by_position(names, out)
+        executable = self._asynchronous(values)
+        if executable is None:
+            if stream is not None:
+                raise InputError(
+                    "stream= is for runs on a GPU alone, and the host has a part in this one: the model is for a CPU, "
+                    "changes state, pads its inputs, or has inputs or outputs that are no tensors"
+                )
+            return PendingRun(self._threads().submit(self.run, names, feeds, out=out))
+        started, outputs = executable.start(values, targets, None if stream is None else stream_number(stream))
+        return PendingRun(started, [outputs[self._arguments.output_index[name]] for name in names])
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run on arrays by position or name; returns one array, or a tuple where the model has several outputs."""
@@ -156,7 +207,7 @@ class CompiledModel:
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The specialisations, those used last first."""
+        """The specialisations for the device, those used last first."""
         return self._specialisations.programs
 
     @property
@@ -187,7 +238,7 @@ class CompiledModel:
         return memory_of(self._latest())
 
     def release_memory(self) -> None:
-        """Give the arenas of runs that have ended back to the system."""
+        """Give the arenas of runs that have ended back to the system, and all memory on a GPU."""
         for executable in self._specialisations.executables:
             executable.release_memory()
 
@@ -197,7 +248,7 @@ class CompiledModel:
         Returns its size in bytes. Raises ArtifactError.
         """
         self._latest()
-        ordered = sorted(self.programs, key=shape_key)
+        ordered = sorted((*self.programs, *self._elsewhere), key=lambda p: (p.triple == GPU_TRIPLE, shape_key(p)))
         return write_artifact(path, Artifact(self._signature, tuple(ordered), self._about, dict(self.state)))
 
     def link(self) -> None:
@@ -225,6 +276,30 @@ class CompiledModel:
         return warm_up(self._specialisations, self._signature, self.num_threads, feeds or {}, *sizes)
 
     # Inside
+
+    def _asynchronous(self, values: list[Any]) -> "DeviceExecutable | None":
+        """What runs `values` on a GPU without the host; None where there is no such thing."""
+        if self._gpu is None:
+            return None
+        from onnxla.runtime.device_executable import DeviceExecutable
+
+        executable = self._specialisations.quickly(values)
+        if executable is None:
+            choice = self._specialisations.choose(self._arguments.arrays(values))
+            executable = choice.executable if choice.rows is None else None
+        if not isinstance(executable, DeviceExecutable):
+            return None
+        program = executable.program
+        return None if program.state or program.results or program.vocabularies or program.constants else executable
+
+    def _threads(self) -> "ThreadPoolExecutor":
+        """Threads for runs that the host has a part in; native code uses more of them for each."""
+        with self._starting:
+            if self._workers is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._workers = ThreadPoolExecutor(1, "onnxla-run")
+            return self._workers
 
     def _latest(self) -> Program:
         if not self._specialisations.executables:
@@ -272,14 +347,20 @@ class CompiledModel:
 
 
 def load_compiled(
-    path: str | os.PathLike[str], *, num_threads: int | None = None, verify_weights: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    num_threads: int | None = None,
+    verify_weights: str | None = None,
+    device: str | None = None,
 ) -> CompiledModel:
     """Load an artifact. Neither onnx nor a compiler is needed; weights stay in the file, mapped read-only.
 
     Loading runs the code in the file: load only what you would run. Raises ArtifactError for a file that is damaged,
     foreign, of another format version, or made for another machine, and DeviceError for one with parts in onnxruntime
-    where that is not installed. `verify_weights` ("fast", "full", "off") is the
-    knob of that name.
+    where that is not installed. `verify_weights` ("fast", "full", "off") is the knob of that name. `device` is where
+    it runs: `cpu`, `cuda`, `cuda:1`; by default where its code is for, and with code for both the first GPU, if there
+    is one that fits. Raises DeviceError where there is no code for `device`; the GPU itself is looked for when the
+    model first runs.
     """
     settings = RuntimeSettings.from_environment(
         **({} if verify_weights is None else {"verify_weights": verify_weights})
@@ -301,6 +382,34 @@ def load_compiled(
         num_threads=num_threads,
         about=artifact.about,
         state=artifact.state,
+        device=device,
     )
     model.link()
     return model
+
+
+def _chosen_gpu(programs: Sequence[Program], device: str | None) -> int | None:
+    """The number of the GPU to run on, None for the CPU."""
+    kinds = {p.triple == GPU_TRIPLE for p in programs}
+    if device is not None:
+        number = gpu_number(device)
+        if kinds and (number is not None) not in kinds:
+            there, missing = ("cpu", "gpu") if number is not None else ("gpu", "cpu")
+            raise DeviceError(
+                f"device={device!r}: the model has no code for a {missing.upper()}, only for a {there.upper()}; "
+                f"compile it with target={missing!r}, or with 'cpu,gpu' for both"
+            )
+        return number
+    if kinds != {True, False}:
+        return 0 if True in kinds else None
+    from onnxla.runtime.cuda_driver import cuda_driver, gpus
+
+    try:
+        found = gpus(cuda_driver())
+    except DeviceError as error:
+        _LOG.info("the model runs on the CPU: %s", error)
+        return None
+    oldest = min(int(p.cpu.removeprefix("sm_").rstrip("af")) for p in programs if p.triple == GPU_TRIPLE)
+    fitting = [gpu for gpu in found if int(gpu.architecture.removeprefix("sm_")) >= oldest]
+    _LOG.info("the model runs on %s", fitting[0] if fitting else f"the CPU: no GPU from sm_{oldest} on")
+    return fitting[0].number if fitting else None

@@ -35,9 +35,11 @@ class Specialisations:
     """The executables of one model, those used last first, at most `bound` of them."""
 
     def __init__(
-        self, programs: Sequence[Program], state: ModelState, specialise: Specialise | None, bound: int
+        self, programs: Sequence[Program], state: ModelState, specialise: Specialise | None, bound: int, gpu: int = 0
     ) -> None:
-        self.executables = [executable_for(p, state) for p in programs]
+        """`gpu` is the number of the GPU that runs those for one."""
+        self._gpu = gpu
+        self.executables = [executable_for(p, state, gpu) for p in programs]
         self.may_compile = specialise is not None
         self._state = state
         self._specialise = specialise
@@ -116,7 +118,7 @@ class Specialisations:
             if found is None:
                 start = time.perf_counter()
                 program = self._specialise(arrays)
-                found = executable_for(program, self._state)
+                found = executable_for(program, self._state, self._gpu)
                 seconds = time.perf_counter() - start
                 _LOG.info("compiled for %s in %.2f seconds", _plain(describe(program)), seconds)
                 self._put_first(found)
@@ -128,12 +130,12 @@ class Specialisations:
         return "\n".join([f"no code for {given}", *(f"  there is code for {text}" for text in known)])
 
 
-def executable_for(program: Program, state: ModelState) -> Executable:
-    """What runs a program."""
+def executable_for(program: Program, state: ModelState, gpu: int = 0) -> Executable:
+    """What runs a program, on the GPU of that number where it is for one."""
     if program.triple == GPU_TRIPLE:
         from onnxla.runtime.device_executable import DeviceExecutable
 
-        return DeviceExecutable(program, state=state)
+        return DeviceExecutable(program, gpu, state)
     return Executable(program, state)
 
 

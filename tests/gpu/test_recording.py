@@ -1,7 +1,6 @@
-"""Launches recorded and replayed, and arrays that are on the device already: on the simulated device, and what a driver
-is asked for on a pretended one."""
+"""Launches recorded, revised and replayed, and arrays that are on the device already, on the simulated device."""
 
-from types import SimpleNamespace
+import gc
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,10 @@ import pytest
 
 import onnxla
 from onnxla.errors import InputError
-from onnxla.runtime import cuda_device
-from onnxla.runtime.cuda_device import CudaDevice
-from onnxla.runtime.device_arrays import device_view, view_of_capsule
+from onnxla.runtime.device_arrays import device_view
 from onnxla.runtime.device_executable import DeviceExecutable
-from onnxla.runtime.program import Array
+from onnxla.runtime.dlpack import CPU, exported, make_capsule, read_capsule
+from onnxla.runtime.program import Array, dtype_of
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, looped, mlp
 
@@ -122,16 +120,20 @@ def test_a_model_with_open_shapes_takes_them_once_it_is_compiled_for_the_shape()
         compiled.run(None, {"x": OnDevice(device, np.zeros((4, 20), "f4"))})
 
 
-def test_recordings_are_kept_for_the_places_used_last() -> None:
+def test_arrays_at_other_places_revise_the_launches_that_read_and_write_them() -> None:
     model = mlp()
     executable, device = executable_of(model)
-    arrays = [OnDevice(device, feeds_of(model)["x"]) for _ in range(10)]
-    for array in [*arrays, *arrays]:
-        executable.run([array], 1)
-    assert device.replays == 0  # ten places in turn are more than are kept
-    for _ in range(3):
-        executable.run([arrays[0]], 1)
-    assert device.replays == 2
+    for run in range(5):
+        feeds = feeds_of(model)
+        x, y = OnDevice(device, feeds["x"]), OnDevice(device, np.zeros((5, 7), "f4"))
+        executable.run([x], 1, out=[y])
+        np.testing.assert_allclose(y.numpy(), expected_of(model, feeds), 1e-4, 1e-5)
+        assert device.replays == run
+    launches = len(set(device.launches))
+    assert 0 < device.revised <= 3 * 2 < 3 * launches  # the first and the last kernel, for runs that replay old ones
+    revised = device.revised
+    executable.run([x], 1, out=[y])
+    assert device.revised == revised and device.replays == 5  # nothing has moved
 
 
 def test_what_does_not_fit_is_named_before_anything_runs() -> None:
@@ -158,10 +160,46 @@ def test_what_does_not_fit_is_named_before_anything_runs() -> None:
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "u1", "c8", "?"])
 def test_dlpack_capsules_are_read(dtype: str) -> None:
     array = np.zeros((3, 4, 5), dtype)[1:]
-    view = view_of_capsule(array.__dlpack__(), "x", array)
-    assert (view.address, view.shape, view.dtype) == (array.ctypes.data, array.shape, array.dtype)
+    found = read_capsule(array.__dlpack__(), "x")
+    assert (found.address, found.shape, found.dtype) == (array.ctypes.data, array.shape, array.dtype)
     with pytest.raises(InputError, match="x: an array on a GPU must be dense"):
-        view_of_capsule(array[:, ::2].__dlpack__(), "x", array)
+        read_capsule(array[:, ::2].__dlpack__(), "x")
+
+
+class Shown:
+    """An array of this machine, shown by our capsules."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return make_capsule(self.array.ctypes.data, self.array.shape, self.array.dtype, CPU, 0, self)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "u1", "c16", "?"])
+def test_our_capsules_are_read_by_numpy_and_given_back(dtype: str, shape: tuple[int, ...]) -> None:
+    gc.collect()
+    before = exported()
+    array = np.asarray(np.random.default_rng(0).standard_normal(shape) * 9, dtype)
+    taken = np.from_dlpack(Shown(array))
+    assert taken.dtype == array.dtype and taken.shape == array.shape and exported() == before + 1
+    np.testing.assert_array_equal(taken, array)
+    del taken
+    unused = Shown(array).__dlpack__()
+    assert exported() == before + 1
+    del unused
+    assert exported() == before
+
+
+def test_bfloat16_has_a_name_in_dlpack_and_8_bit_floats_have_none() -> None:
+    array = np.zeros(3, dtype_of("bf16"))
+    assert read_capsule(Shown(array).__dlpack__(), "x").dtype == array.dtype
+    with pytest.raises(InputError, match="no name for float8_e5m2"):
+        Shown(np.zeros(3, dtype_of("f8e5m2"))).__dlpack__()
 
 
 def test_arrays_of_this_machine_are_no_device_arrays() -> None:
@@ -176,57 +214,3 @@ def test_arrays_of_this_machine_are_no_device_arrays() -> None:
             raise AssertionError
 
     assert device_view(Hosted(), "x") is None
-
-
-class PretendedDriver:
-    """Answers every call of the driver with success and a number, and remembers it."""
-
-    CUresult = SimpleNamespace(CUDA_SUCCESS=0)
-    CUdevice_attribute = SimpleNamespace(
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=75, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=76
-    )
-    CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
-    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
-    CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def CUstream(self, number: int) -> int:
-        return number
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> tuple[int, int]:
-            self.calls.append(name)
-            return 0, 8
-
-        return call
-
-
-def test_what_the_driver_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = PretendedDriver()
-    monkeypatch.setattr(cuda_device, "_driver", lambda: driver)
-    device = CudaDevice()
-    assert device.architecture == "sm_88"
-
-    def asked(work: Any) -> list[str]:
-        driver.calls.clear()
-        work()
-        return [name for name in driver.calls if name != "cuCtxSetCurrent"]
-
-    def work() -> None:
-        device.copy(0, 8, 16)
-        device.launch("kernel", 1, 32, [0])
-
-    def failing() -> None:
-        raise ValueError
-
-    capture = ["cuStreamBeginCapture", "cuMemcpyDtoDAsync", "cuLaunchKernel", "cuStreamEndCapture"]
-    assert asked(lambda: device.record(work)) == [*capture, "cuGraphInstantiate", "cuGraphDestroy"]
-    assert asked(lambda: device.replay(8)) == ["cuGraphLaunch"]
-    assert asked(lambda: device.forget(8)) == ["cuGraphExecDestroy"]
-    waits = ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuEventDestroy"]
-    assert asked(lambda: device.wait_for(1)) == waits
-    with pytest.raises(ValueError):
-        device.record(failing)
-    assert driver.calls[-1] == "cuStreamEndCapture"  # the stream is usable again
