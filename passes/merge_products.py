@@ -6,7 +6,7 @@ A GPU then reads x once and starts one kernel, which has more tiles to be busy w
 lie (`fuse/views.py`), so only products are merged whose results go to products, through views.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,18 +19,27 @@ from onnxla.hlo.ops.shape import Broadcast
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import Array, ElementType
 from onnxla.passes.fuse.views import is_view
+from onnxla.passes.lower_contractions import names_of
 from onnxla.passes.pass_base import ComputationPass
 
 
 class MergeProducts(ComputationPass):
-    """Merge dots of one value with constant matrices, where other dots read all of their results."""
+    """Merge dots of one value with constant matrices, where other dots read all of their results.
+
+    Those of the nodes `apart` stay alone: a merged product is rounded as a whole, or not at all.
+    """
 
     name = "merge-products"
+
+    def __init__(self, apart: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.apart = frozenset(apart)
 
     def run_on(self, computation: Computation) -> bool:
         groups: dict[tuple[Instruction, Dot], list[Instruction]] = {}
         for instruction in computation.instructions():
-            if _is_of_weights(instruction) and instruction is not computation.root:
+            alone = instruction is computation.root or not self.apart.isdisjoint(names_of(instruction))
+            if _is_of_weights(instruction) and not alone:
                 assert isinstance(instruction.op, Dot)
                 groups.setdefault((instruction.operands[0], instruction.op), []).append(instruction)
         found = [[b for b in map(_Branch.of, dots) if b is not None] for dots in groups.values()]

@@ -67,9 +67,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     rounds = options.precision in GPU_PRECISIONS  # tf32 happens in kernels: the pass only knows what may be kept
     lowering: list[Pass] = [LowerContractions(factors, options.keep_f32)] if rounds else []
     # for GPUs only: their matrix units take bytes in along depth; their products read parts of a wider one in place
-    merging: list[Pass] = [WeightsAlongDepth(), MergeProducts()] if target_kind == "gpu" else []
-    if options.precision == "tf32" and options.keep_f32:
-        merging = merging[:1]  # a merged product would be rounded as a whole, or not at all
+    merging: list[Pass] = [WeightsAlongDepth(), MergeProducts(options.keep_f32)] if target_kind == "gpu" else []
     # for GPUs only: half precision is multiplied by matrix units, which sm_7x has not as needed; tf32 has them too
     kinds = {"of_half": "sm_7" not in options.target_gpu, "of_f32": options.precision != "tf32"}
     attention: list[Pass] = [FuseAttention(**kinds)] if target_kind == "gpu" else []
