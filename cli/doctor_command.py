@@ -67,29 +67,36 @@ def _llvm() -> dict[str, Any]:
 
 
 def _nvrtc() -> dict[str, Any]:
-    from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
+    """The compiler for GPUs, which needs none."""
+    from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version, supported_architectures
 
     try:
-        return {"version": nvrtc_version()}
+        return {"version": nvrtc_version(), "compiles for": supported_architectures()}
     except DeviceError as error:
         return {"missing": str(error)}
 
 
 def _gpu() -> dict[str, Any]:
     """The NVIDIA devices, by the driver's own word."""
+    from onnxla.runtime.cuda_driver import cuda_driver, driver_version, gpus, is_old
+
+    found: dict[str, Any] = {}
+    for name in ("cuda-bindings", "nvidia-cuda-nvrtc"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "missing"
     try:
-        from cuda.bindings import driver
-    except ImportError:
-        return {"missing": "cuda-python is not installed; `pip install onnxla[cuda]`"}
-    try:
-        status, *_ = driver.cuInit(0)
-        if status != driver.CUresult.CUDA_SUCCESS:
-            return {"missing": f"the driver says {status.name}"}
-        _, count = driver.cuDeviceGetCount()
-        names = [driver.cuDeviceGetName(128, k)[1].split(b"\0")[0].decode() for k in range(count)]
-    except RuntimeError as error:
-        return {"missing": f"no NVIDIA driver: {error}"}
-    return {"devices": names or ["none"]}
+        driver = cuda_driver()
+        found["driver"] = f"CUDA {driver_version(driver)}"
+        if is_old(driver):
+            found["driver"] += (
+                ": older than the PTX of compiled models, so they need --arch of the GPU, or a newer driver"
+            )
+        found["devices"] = list(map(str, gpus(driver))) or ["none"]
+    except DeviceError as error:
+        found["missing"] = str(error)
+    return found
 
 
 def _libraries() -> dict[str, Any]:

@@ -29,12 +29,17 @@ class CompiledKernel:
         return CompiledKernel(ptx, data[end:], log)
 
 
+def supported_architectures() -> list[str]:
+    """What NVRTC compiles for, such as `sm_80`. Raises DeviceError where it is missing."""
+    nvrtc = _nvrtc()
+    return [f"sm_{number}" for number in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())]
+
+
 def require_architecture(architecture: str) -> None:
     """Raise DeviceError where NVRTC is missing, or does not compile for it."""
-    nvrtc = _nvrtc()
-    known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
-    if int(re.sub(r"\D", "", architecture)) not in known:
-        names = ", ".join(f"sm_{number}" for number in known)
+    known = supported_architectures()
+    if re.sub(r"[a-z]$", "", architecture) not in known:
+        names = ", ".join(known)
         raise DeviceError(f"NVRTC {nvrtc_version()} does not compile for {architecture}; it knows {names}")
 
 
