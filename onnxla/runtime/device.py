@@ -129,11 +129,15 @@ class CopyStep:
 
 @dataclass(frozen=True)
 class LoopStep:
-    """Run `condition`; while it leaves a nonzero byte in `predicate`, run `body` and `condition` again."""
+    """Run `condition`; while it leaves a nonzero byte in `predicate`, run `body` and `condition` again.
+
+    Where `rounds` is known, `body` runs so often, and nobody has to ask.
+    """
 
     condition: "Steps"
     predicate: Place
     body: "Steps"
+    rounds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,8 @@ def _step(row: Mapping[str, Any], kernels: set[str]) -> DeviceStep:
     if "copy" in row:
         return CopyStep(_place(row["source"]), _place(row["target"]), _count(row["copy"]))
     if "loop" in row:
-        return LoopStep(_steps(row["condition"], kernels), _place(row["loop"]), _steps(row["body"], kernels))
+        rounds = None if "rounds" not in row else _count(row["rounds"])
+        return LoopStep(_steps(row["condition"], kernels), _place(row["loop"]), _steps(row["body"], kernels), rounds)
     cases = tuple(_steps(case, kernels) for case in row["cases"])
     if not cases:
         raise ValueError("a branch without cases")

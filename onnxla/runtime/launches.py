@@ -142,6 +142,10 @@ class Launches:
         self._device.synchronize(self._device.mark(self._stream))
 
     def _loop(self, step: LoopStep, condition: _Action, body: _Action) -> None:
+        if step.rounds is not None:
+            for _ in range(step.rounds):
+                body()
+            return
         condition()
         while self._number(step.predicate, np.dtype(np.uint8)):
             body()

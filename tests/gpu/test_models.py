@@ -12,11 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxla
 from onnxla.errors import DeviceError
-from onnxla.runtime.cuda_device import CudaDevice
 from onnxla.runtime.device import Device
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.profiler import new_profile, profile_of
 from onnxla.runtime.program import Array
+from tests.gpu.devices import BOTH, device_named
 from tests.gpu.simulated_device import SimulatedDevice
 
 rng = np.random.default_rng(0)
@@ -116,15 +116,10 @@ def feeds_of(model: onnx.ModelProto) -> dict[str, Array]:
     }
 
 
-@pytest.fixture(params=["simulated", "cuda"])
+@pytest.fixture(params=BOTH)
 def device(request: pytest.FixtureRequest) -> Device:
     """The simulated device, and a GPU where there is one."""
-    if request.param == "simulated":
-        return SimulatedDevice()
-    try:
-        return CudaDevice()
-    except DeviceError as error:
-        pytest.skip(f"no GPU: {error}")
+    return device_named(request.param)
 
 
 @pytest.mark.parametrize("make", [mlp, small_cnn, attention_block, top_k, looped])
