@@ -103,7 +103,7 @@ def cases(size: int) -> list[Case]:
 
 def table(scale: Scale, seconds: float) -> str:
     """The table as text. Cases for which the seconds do not suffice are left out by name."""
-    rows = [("case", "onnxla", "onnxruntime", "torch.compile", "cuBLAS", "copies", "error")]
+    rows: list[tuple[str, ...]] = [("case", "onnxla", "onnxruntime", "torch.compile", "cuBLAS", "copies", "error")]
     begin = time.monotonic()
     for case in cases(scale.size):
         if time.monotonic() - begin > seconds:

@@ -44,7 +44,7 @@ def test_without_a_gpu_the_script_says_what_is_missing(monkeypatch: pytest.Monke
 def test_the_whole_course_on_a_pretended_gpu(few: None, capfd: pytest.CaptureFixture[str]) -> None:
     assert check.main(["--pretended"]) == 0
     out = capfd.readouterr().out
-    assert "GPU: cuda:0 Pretended 0" in out and "compiles for" in out
+    assert "GPU: cuda:0 Pretended 0 (sm_129" in out and "compiles for" in out
     assert "== fragment layouts: right" in out and "== models and the runtime: right" in out
     product, softmax = out.splitlines()[-2:]
     assert "product 32^3 fp16" in product and " us " in product and "softmax 32x32" in softmax

@@ -264,6 +264,7 @@ def test_a_stream_that_is_captured_is_refused(model: CompiledModel, driver: Pret
     driver._objects[MINE].captured = []
     with pytest.raises(InputError, match="is being captured"):
         again.run_async(None, feeds_of(MLP), stream=MINE)
+    driver._objects[MINE].captured = None
 
 
 def test_a_launch_that_fails_names_its_kernel_and_node(model: CompiledModel, driver: PretendedDriver) -> None:
