@@ -367,6 +367,8 @@ def load_compiled(
     )
     artifact = read_artifact(path, verify_weights=settings.verify_weights)
     if artifact.mixed:
+        if device is not None and gpu_number(device) is not None:
+            raise DeviceError(f"device={device!r}: a model with parts in onnxruntime runs on the CPU")
         from onnxla.runtime.mixed_model import loaded_mixed
 
         mixed = loaded_mixed(artifact, num_threads)
