@@ -1,6 +1,7 @@
 """Runs that were started and are not done, on a CPU: by a thread, with what `run` gives and raises."""
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +22,10 @@ def test_a_run_on_a_thread_gives_what_run_gives() -> None:
         assert run.done() and len(run.wait()) == 1
     assert model.run_async(["y"], feeds, out=[out]).wait()[0] is out
 
-    async def awaited() -> list[object]:
+    async def awaited() -> list[Any]:
         return await model.run_async(["y"], feeds)
 
-    np.testing.assert_allclose(asyncio.run(awaited())[0], value_of(feeds), 1e-6, 1e-6)  # type: ignore[arg-type]
+    np.testing.assert_allclose(asyncio.run(awaited())[0], value_of(feeds), 1e-6, 1e-6)
 
 
 def test_what_is_wrong_is_raised_by_the_start_or_by_wait() -> None:
