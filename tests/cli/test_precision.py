@@ -84,6 +84,6 @@ def test_options_that_do_not_go_together(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "cpu.onnxla"
     succeed("compile", model, "-o", path)
     ended = command("run", path, "--target", "gpu")
-    assert ended.code == 6 and "is compiled already: device='cuda': the model has no code for a GPU" in ended.err
+    assert ended.code == 2 and "is compiled already: device='cuda': the model has no code for a GPU" in ended.err
     ended = command("run", model, "--device", "cuda:1")
     assert ended.code == 6 and "device='cuda:1' does not go with target='cpu'" in ended.err
