@@ -39,16 +39,20 @@ class Arithmetic:
     """Slots (`work.py`) of transforming a tile, for as many channels as a vector has sums: loads, sums and stores."""
     output_slots: float
     """The same of a tile of one vector of sums."""
+    fewest_tiles: int
+    """Of a block that is worth it."""
 
 
 FLOATING = (
-    Arithmetic(floating(4), F32, F32, 1, 300.0, 260.0),
-    Arithmetic(floating(2), F32, F32, 1, 80.0, 56.0),
+    Arithmetic(floating(4), F32, F32, 1, 300.0, 260.0, 4),
+    Arithmetic(floating(2), F32, F32, 1, 80.0, 56.0, 4),
 )
 EXACT = (
-    Arithmetic(exact(4), S16, S32, 2, 220.0, 370.0),
-    Arithmetic(exact(2), S16, S32, 2, 90.0, 160.0),
+    Arithmetic(exact(4), S16, S32, 2, 220.0, 370.0, 8),
+    Arithmetic(exact(2), S16, S32, 2, 90.0, 160.0, 8),
 )
+"""Transformed bytes take 3.6 or 8 times their room: where few tiles share them, the model would take more memory than
+what is gained is worth."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ def winograd_ways(cluster: Cluster, hero: Instruction, target: Target, exact_onl
     for arithmetic in _arithmetics(hero, weights.literal.array, target, exact_only):
         for scratch in (SCRATCH_BYTES, 2 * SCRATCH_BYTES):
             shape = Shape(arithmetic, batch, height, width, lhs.shape[3], features, target, scratch)
-            if shape.channels % shape.lanes == 0 == features % shape.lanes and shape.block >= 4:
+            whole = shape.channels % shape.lanes == 0 == features % shape.lanes
+            if whole and shape.block >= arithmetic.fewest_tiles:
                 shapes.setdefault((shape.out, shape.block), shape)
     return [Way(s.name, s.work(lhs.bytes), partial(lower_winograd, cluster, hero, s)) for s in shapes.values()]
 
