@@ -224,6 +224,8 @@ class Request:
         try:
             compiled = load_artifact(self.path, self.threads, device)
         except DeviceError as error:
+            if device is None:
+                raise
             raise InputError(f"{self.path} is compiled already: {error}") from error
         still_open = {n for t in compiled.get_inputs() for n in t.shape or () if isinstance(n, str)}
         settled = [name for name in self.dims if name not in still_open]

@@ -52,7 +52,7 @@ def lower_on_tensor_cores(
     """None where the target has no fitting tensor cores, and for products too small to fill a tile."""
     left, right = (o.tensor_type.element for o in hero.operands)
     whole = element is S32 and {left, right} <= {U8, S8}
-    if not (whole or left is right and element in (left, F32)) or not target.multiplies(left):
+    if not (whole or left is right and left.is_float and element in (left, F32)) or not target.multiplies(left):
         return None
     if view.depth < FEWEST or max(view.rows, view.columns) < FEWEST:
         return None

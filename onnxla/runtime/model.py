@@ -70,8 +70,9 @@ class CompiledModel:
         bound = RuntimeSettings.from_environment().specialisations
         self._gpu = _chosen_gpu(programs, device)
         """The number of the GPU that it runs on; None for the CPU."""
-        used = [p for p in programs if (p.triple == GPU_TRIPLE) == (self._gpu is not None)]
-        self._elsewhere = [p for p in programs if p not in used]
+        on_gpu = self._gpu is not None
+        used = [p for p in programs if (p.triple == GPU_TRIPLE) == on_gpu]
+        self._elsewhere = [p for p in programs if (p.triple == GPU_TRIPLE) != on_gpu]
         """Code for the other kind of device, which is saved with the rest."""
         self._specialisations = Specialisations(used, self.state, specialise, bound, self._gpu or 0)
         self._starting = threading.Lock()

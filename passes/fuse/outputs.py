@@ -8,7 +8,7 @@ from onnxla.hlo.ops.indexing import DynamicUpdateSlice
 from onnxla.hlo.ops.reduction import Reduce, ReduceWindow
 from onnxla.hlo.ops.shape import Concatenate, Transpose
 from onnxla.hlo.ops.structural import Parameter
-from onnxla.hlo.types import Shape
+from onnxla.hlo.types import Shape, TensorType
 from onnxla.passes.fuse.kernels import MOST_INSTRUCTIONS, MOST_OUTPUTS, FusionPlan, Kernel
 from onnxla.passes.fuse.traits import is_elementwise, is_scalar_constant
 
@@ -52,6 +52,8 @@ def _sweep(kernel: Kernel) -> tuple[Shape, tuple[int, ...]] | None:
     hero = kernel.hero
     if kernel.kind != "kInput" or kernel.is_row_kernel or not isinstance(hero.op, Reduce):
         return None
+    if not all(isinstance(member.type, TensorType) for member in kernel.members):
+        return None  # a tuple cannot be an output beside others
     return hero.operands[0].shape, tuple(sorted(hero.op.dimensions))
 
 

@@ -70,7 +70,7 @@ def test_roofline_of_this_machine_and_of_a_gpu_that_is_not_there(digits: Path) -
     [
         (["--roofline", "--gpu", "H100"], "--gpu H100 goes with --target gpu"),
         (["--gpu", "H100"], "--gpu goes with --roofline"),
-        (["--target", "gpu", "--roofline"], "is compiled already, for a CPU"),
+        (["--target", "gpu", "--roofline"], "no code for a GPU, only for a CPU"),
     ],
 )
 def test_roofline_of_the_wrong_thing(digits: Path, arguments: list[str], message: str) -> None:

@@ -250,7 +250,7 @@ def test_a_library_for_c_has_no_strings(tmp_path: Path) -> None:
     from onnxla.errors import ArtifactError
 
     with pytest.raises(ArtifactError, match="a library for C has arrays only"):
-        write_library(onnxla.compile(pipeline(2)), tmp_path, "m")
+        write_library(onnxla.compile(pipeline(2)), tmp_path, "words")
 
 
 def test_the_text_of_the_refusal() -> None:
