@@ -36,7 +36,6 @@ def _slice(
     axes: Sequence[int] | None,
     steps: Sequence[int] | None,
 ) -> Instruction:
-    """Python's slice on every axis: negative positions count from the end, all are clamped."""
     x = node.input(0)
     steps = (1,) * len(starts) if steps is None else steps
     axes = normal_axes(node, range(len(starts)) if axes is None else axes, len(x.shape))
@@ -47,7 +46,7 @@ def _slice(
     low, high, stride = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
     reversed_axes = []
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        picked = range(x.shape[axis])[start:end:step]
+        picked = _picked(x.shape[axis], start, end, step)
         first, last = sorted((picked[0], picked[-1])) if picked else (0, -1)
         low[axis], high[axis] = first, last + 1
         stride[axis] = abs(step) if len(picked) > 1 else 1
@@ -56,6 +55,18 @@ def _slice(
     if (low, high, stride) != ([0] * len(x.shape), list(x.shape), [1] * len(x.shape)):
         x = b.slice(x, low, high, stride)
     return b.reverse(x, reversed_axes) if reversed_axes else x
+
+
+def _picked(size: int, start: int, end: int, step: int) -> range:
+    """The places of a slice: negative ones count from the end, then they are clamped.
+
+    With a negative step a start before the first element is the first, where Python picks nothing (ONNX, Slice-13).
+    """
+    if size == 0:
+        return range(0)
+    start, end = (place + size if place < 0 else place for place in (start, end))
+    least, most = (0, size) if step > 0 else (-1, size - 1)
+    return range(min(max(start, 0), most), min(max(end, least), most), step)
 
 
 @onnx_op("Pad", until=10)

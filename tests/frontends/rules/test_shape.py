@@ -111,6 +111,16 @@ def test_slice(
     check_node("Slice", normal(4, 5), *given, constant=[i + 1 for i, v in enumerate(given) if v is not None])
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "step"),
+    [(-4, -6, -1), (-4, -4, -1), (-9, -99, -1), (-6, -5, -2), (-9, 2, 1), (9, -9, -2), (-9, 0, -1)],
+)
+def test_slice_from_before_the_first_element(start: int, end: int, step: int) -> None:
+    """A start is clamped to the first element, where Python's slice backwards picks nothing."""
+    given = [ints(start), ints(end), ints(0), ints(step)]
+    check_node("Slice", normal(3), *given, constant=[1, 2, 3, 4])
+
+
 def test_slice_by_attributes() -> None:
     check_node("Slice", normal(4, 5), opset=9, starts=[1, -3], ends=[1000, -1], axes=[0, 1])
 
