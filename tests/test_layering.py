@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
     "onnxla.tuning": COMPILER | {"onnxla.tuning"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
+    "onnxla.serving": COMPILER | {"onnxla.api", "onnxla.page", "onnxla.version", "onnxla.serving"},
 }
 """What each layer may import of onnxla. The API, `onnxla` itself, and the command line may import everything."""
 
