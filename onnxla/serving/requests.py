@@ -87,6 +87,16 @@ class ModelStatistics:
     compute: "Duration" = field(default_factory=lambda: Duration())
     batches: dict[int, "Duration"] = field(default_factory=dict)
     """Rows of a batch to the runs of this size."""
+    queued: int = 0
+    """Requests that wait now."""
+    running: int = 0
+    """Requests that run now."""
+    compiles: "Duration" = field(default_factory=lambda: Duration())
+    """Sets of shapes that were compiled, those of the load included."""
+    cache_hits: int = 0
+    """Sets of shapes whose code was found in the compile cache or the artifact."""
+    memory_bytes: int = 0
+    """Weights and arenas of all instances, as far as they are known."""
 
 
 @dataclass(slots=True)
@@ -131,4 +141,11 @@ class Engine(Protocol):
 
     def explain(self, model: str, version: str = "") -> str:
         """The page that tells all about a model (`onnxla.page`), as HTML."""
+        ...
+
+    async def close(self) -> None:
+        """Take no more requests, let those that have begun end, and let go of models and workers.
+
+        The server has said by then that it is not ready, has stopped to listen, and has waited for its requests.
+        """
         ...
