@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from onnxla.serving.measurements import EngineMeasurements
+
 Array = npt.NDArray[Any]
 
 
@@ -115,6 +117,18 @@ class Engine(Protocol):
     Every method raises `ServingError`s only. Cancelling the task that awaits `infer` cancels the request.
     """
 
+    async def start(self) -> None:
+        """Find and load the models that are to be loaded. A model that does not load is a line of the index."""
+        ...
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more requests (`NotReadyError`), and return when those begun have ended, at most so long after."""
+        ...
+
+    async def close(self) -> None:
+        """End workers and background work, and give back all memory; requests that still run fail."""
+        ...
+
     async def infer(self, request: InferRequest) -> InferResponse: ...
 
     def ready(self) -> bool:
@@ -131,16 +145,28 @@ class Engine(Protocol):
 
     def statistics(self, model: str = "", version: str = "") -> Sequence[ModelStatistics]: ...
 
-    def index(self) -> Sequence[ModelStatus]: ...
-
-    async def load(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
-        """Load a model, or load it again: requests that have begun end on what they began on."""
+    def measurements(self) -> EngineMeasurements:
+        """What is to be exported as metrics. Read it, do not change it."""
         ...
 
-    async def unload(self, model: str) -> None: ...
+    def index(self) -> Sequence[ModelStatus]:
+        """Every version of every model in the repository, loaded or not."""
+        ...
 
-    def explain(self, model: str, version: str = "") -> str:
-        """The page that tells all about a model (`onnxla.page`), as HTML."""
+    async def load(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
+        """Load a model, or load it again: requests that have begun end on what they began on.
+
+        Of Triton's parameters there is `config`, JSON that replaces the model's configuration. Returns when the new
+        versions are ready; raises with the reason where one does not load, and then what was loaded stays.
+        """
+        ...
+
+    async def unload(self, model: str) -> None:
+        """Returns when the requests that have begun have ended."""
+        ...
+
+    async def explain(self, model: str, version: str = "") -> str:
+        """The page that tells all about a model (`onnxla.page`), as HTML. It takes seconds, on another thread."""
         ...
 
     async def close(self) -> None:
