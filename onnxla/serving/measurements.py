@@ -43,7 +43,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class ModelMeasurements:
-    """Of one version of a model, since it was loaded."""
+    """Distributions of one version of a model, since it was loaded; its sums are in `ModelStatistics`."""
 
     name: str
     version: str
@@ -57,16 +57,10 @@ class ModelMeasurements:
     """Rows of each run; for models without a batch dimension 1."""
     failures: dict[str, int] = field(default_factory=dict)
     """Requests that failed, by the name of the error's class; `Cancelled` for those that the client gave up."""
-    waiting: int = 0
-    """Requests in the queue now."""
-    running: int = 0
-    """Runs of the model now."""
     worker_restarts: int = 0
     """Worker processes that died and were replaced."""
     specialisations: int = 0
     """Sets of input shapes with code now."""
-    memory: int = 0
-    """Bytes of the weights that it holds, shared between workers, and of one arena for each set of shapes."""
 
 
 @dataclass(slots=True)

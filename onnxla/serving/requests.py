@@ -126,7 +126,7 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None:
-        """End workers and background work, and give back all memory; requests that still run fail."""
+        """Let go of models and workers; requests that still run fail. The server has stopped to listen, and drained."""
         ...
 
     async def infer(self, request: InferRequest) -> InferResponse: ...
@@ -167,11 +167,4 @@ class Engine(Protocol):
 
     async def explain(self, model: str, version: str = "") -> str:
         """The page that tells all about a model (`onnxla.page`), as HTML. It takes seconds, on another thread."""
-        ...
-
-    async def close(self) -> None:
-        """Take no more requests, let those that have begun end, and let go of models and workers.
-
-        The server has said by then that it is not ready, has stopped to listen, and has waited for its requests.
-        """
         ...
