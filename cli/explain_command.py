@@ -8,7 +8,8 @@ import typer
 from onnxla.cli import arguments
 from onnxla.cli.models import Request, request
 from onnxla.cli.output import print_json, say
-from onnxla.errors import Problem, UnboundDimensionsError
+from onnxla.error_json import problem_json
+from onnxla.errors import UnboundDimensionsError
 
 if TYPE_CHECKING:
     from onnxla.frontends.model_report import ModelReport
@@ -83,9 +84,7 @@ def _clusters(wanted: Request, sizes: _Sizes) -> "FallbackReport":
 
 def _report(wanted: Request) -> tuple["ModelReport", _Sizes]:
     """The report, and the sizes that were assumed for it."""
-    from onnxla.frontends.hlo import report as hlo_report
-    from onnxla.frontends.onnx import report
-    from onnxla.frontends.tensorflow import report as tensorflow_report
+    from onnxla.frontends.explain import explain as explain_any
 
     def explained(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> "ModelReport":
         given: dict[str, Any] = {
@@ -94,11 +93,7 @@ def _report(wanted: Request) -> tuple["ModelReport", _Sizes]:
             "constants": wanted.constants,
             "options": wanted.options,
         }
-        if wanted.is_tensorflow:
-            return tensorflow_report.explain(wanted.tensorflow, **given, **wanted.cut.arguments())
-        if wanted.is_hlo:
-            return hlo_report.explain(wanted.hlo, **given)
-        return report.explain(wanted.onnx, **given)
+        return explain_any(wanted.read(), **given, **wanted.cut.arguments())
 
     first = explained({}, {})
     if first.compiles or not all(p.kind is UnboundDimensionsError for p in first.problems):
@@ -124,15 +119,5 @@ def _document(found: "ModelReport", assumed: dict[str, str]) -> dict[str, object
         "operators": found.operators,
         "inputs": [str(spec) for spec in found.signature.inputs],
         "outputs": [str(spec) for spec in found.signature.outputs],
-        "problems": [_problem(p) for p in found.problems],
-    }
-
-
-def _problem(problem: Problem) -> dict[str, object]:
-    return {
-        "kind": problem.kind.__name__,
-        "cause": problem.cause,
-        "node": None if problem.node is None else str(problem.node),
-        "details": problem.details,
-        "hint": problem.hint,
+        "problems": [problem_json(p) for p in found.problems],
     }

@@ -193,7 +193,7 @@ class Request:
         self.require_names()
         with progress_bar(f"compiling {self.path.name}") as progress:
             return onnxla.compile(
-                model if model is not None else self._source(),
+                model if model is not None else self.read(),
                 target=self.target,
                 folder=folder,
                 shapes=self.shapes or None,
@@ -233,7 +233,8 @@ class Request:
             raise InputError(f"{self.path} is compiled already: --dim {settled[0]} is settled or not there")
         return compiled
 
-    def _source(self) -> Any:
+    def read(self) -> Any:
+        """The model, read once, whatever its format."""
         if self.is_tensorflow:
             return self.tensorflow
         return self.hlo if self.is_hlo else self.onnx

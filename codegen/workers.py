@@ -82,7 +82,7 @@ def shared_out(
 
 def serve(work: Callable[[Any], Iterator[bytes]]) -> int:
     """A worker's whole life: answer the request on standard input. Returns the exit code."""
-    _die_with_parent()
+    die_with_parent()
     try:
         for result in work(json.load(sys.stdin.buffer)):
             sys.stdout.buffer.write(len(result).to_bytes(8, "little") + result)
@@ -95,11 +95,12 @@ def serve(work: Callable[[Any], Iterator[bytes]]) -> int:
     return 0
 
 
-def _die_with_parent() -> None:
-    """From now on, and at once where the parent, whose number is the argument, has gone already."""
+def die_with_parent() -> None:
+    """This process, a worker, ends with the one that started it from now on; at once where the parent, whose number is
+    the first argument of the command, has gone already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if sys.argv[1:] != [str(os.getppid())]:
+        if sys.argv[1:2] != [str(os.getppid())]:
             os._exit(1)
 
 

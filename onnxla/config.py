@@ -2,7 +2,8 @@
 
 `CompileOptions` is what `compile(options=...)` takes and what every stage of the compiler reads; `RuntimeSettings` is
 what a compiled model reads when it is loaded; `Limits` bound what a model, text or artifact from a stranger may ask
-for. `table()` prints all of them for the documentation.
+for; `ChildLimits` bound what a compile in a process of its own may take. `table()` prints all of them for the
+documentation.
 """
 
 import os
@@ -263,10 +264,53 @@ class Limits(_Settings):
             raise InputError(f"nesting={self.nesting}: choose 1 to 200, which is as deep as this compiler can follow")
 
 
+@dataclass(frozen=True)
+class ChildLimits(_Settings):
+    """What a compile in a process of its own may take, as a service starts one for each model. Beyond one of these it
+    is killed with all that it started, and ends with a ResourceLimitError."""
+
+    memory_bytes: int = _knob(
+        8 << 30,
+        int,
+        "Most memory of a compile in a process of its own, its workers together, in bytes.",
+        "ONNXLA_CHILD_MEMORY_BYTES",
+    )
+    cpu_seconds: float = _knob(
+        7200.0,
+        float,
+        "Most CPU time of a compile in a process of its own, its workers together, in seconds.",
+        "ONNXLA_CHILD_CPU_SECONDS",
+    )
+    wall_seconds: float = _knob(
+        3600.0, float, "Most seconds that a compile in a process of its own may take.", "ONNXLA_CHILD_WALL_SECONDS"
+    )
+    file_bytes: int = _knob(
+        16 << 30,
+        int,
+        "Largest file that a compile in a process of its own may write, in bytes.",
+        "ONNXLA_CHILD_FILE_BYTES",
+    )
+    niceness: int = _knob(
+        10, int, "By how much a compile in a process of its own gives way to others, 0 to 19.", "ONNXLA_CHILD_NICENESS"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("memory_bytes", "cpu_seconds", "wall_seconds", "file_bytes"):
+            if not 0 < getattr(self, name) < 1 << 62:
+                raise InputError(f"{name}={getattr(self, name)}: choose a number above 0")
+        if self.niceness > 19:
+            raise InputError(f"niceness={self.niceness}: choose 0 to 19")
+
+
+SETTINGS: tuple[type[_Settings], ...] = (CompileOptions, RuntimeSettings, Limits, ChildLimits)
+"""Every group of knobs, in the order of the documentation."""
+
+
 def table() -> str:
     """Every knob as a Markdown table: the page of the documentation."""
     rows = ["| knob | environment variable | default | what it does |", "| --- | --- | --- | --- |"]
-    for settings in (CompileOptions, RuntimeSettings, Limits):
+    for settings in SETTINGS:
         for knob in settings.describe():
             rows.append(f"| `{knob.name}` | `{knob.variable}` | `{knob.default!r}` | {knob.about} |")
     return "\n".join(rows) + "\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxla.config import CompileOptions, Limits, RuntimeSettings, table
+from onnxla.config import SETTINGS, ChildLimits, CompileOptions, RuntimeSettings, table
 from onnxla.errors import InputError
 
 
@@ -27,10 +27,13 @@ def test_the_environment_sets_knobs_and_arguments_win(monkeypatch: pytest.Monkey
         (RuntimeSettings, "ONNXLA_NUM_THREADS", "0", "num_threads=0: at least 1 is needed"),
         (RuntimeSettings, "ONNXLA_VERIFY_WEIGHTS", "often", "choose 'fast', 'full' or 'off'"),
         (RuntimeSettings, "ONNXLA_SPECIALISATIONS", "0", "specialisations=0: at least 1 is needed"),
+        (ChildLimits, "ONNXLA_CHILD_MEMORY_BYTES", "0", "memory_bytes=0: choose a number above 0"),
+        (ChildLimits, "ONNXLA_CHILD_WALL_SECONDS", "inf", "wall_seconds=inf: choose a number above 0"),
+        (ChildLimits, "ONNXLA_CHILD_NICENESS", "20", "niceness=20: choose 0 to 19"),
     ],
 )
 def test_text_that_does_not_fit_is_refused(
-    settings: type[CompileOptions | RuntimeSettings],
+    settings: type[CompileOptions | RuntimeSettings | ChildLimits],
     variable: str,
     text: str,
     message: str,
@@ -56,11 +59,11 @@ def test_what_does_not_change_the_code_is_not_in_its_key() -> None:
 
 
 def test_every_knob_is_documented_and_variables_are_unique() -> None:
-    knobs = [k for settings in (CompileOptions, RuntimeSettings, Limits) for k in settings.describe()]
+    knobs = [k for settings in SETTINGS for k in settings.describe()]
     variables = [k.variable for k in knobs]
     assert len(set(variables)) == len(variables)
     assert all(k.about.endswith(".") and k.variable.startswith("ONNXLA_") for k in knobs)
-    assert len(knobs) == sum(len(fields(s)) for s in (CompileOptions, RuntimeSettings, Limits))
+    assert [k.name for k in knobs] == [f.name for s in SETTINGS for f in fields(s)]  # type: ignore[arg-type]
     assert all(k.name in table() for k in knobs)
 
 

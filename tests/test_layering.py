@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.config": {"onnxla.errors", "onnxla.given"},
     "onnxla.watch": {"onnxla.errors"},
     "onnxla.files": set(),
+    "onnxla.error_json": {"onnxla.errors"},
     "onnxla.hlo": HLO,
     "onnxla.frontends": HLO | {"onnxla.frontends"},
     "onnxla.passes": HLO | {"onnxla.passes"},
@@ -28,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
     "onnxla.tuning": COMPILER | {"onnxla.tuning"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
-    "onnxla.serving": COMPILER | {"onnxla.api", "onnxla.page", "onnxla.version", "onnxla.serving"},
+    "onnxla.serving": COMPILER
+    | {f"onnxla.{name}" for name in ("api", "cache_key", "error_json", "page", "version", "serving")},
 }
 """What each layer may import of onnxla. The API, `onnxla` itself, and the command line may import everything."""
 

@@ -1,0 +1,199 @@
+"""One child process (`child.py`), from its start to its end: started, listened to, watched, killed, and what it left.
+
+The thread that starts it waits for it too: where that thread ends, with this process or without, the system ends the
+child.
+"""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from onnxla.config import ChildLimits
+from onnxla.errors import FileError, InputError, InternalError, OnnxlaError, ResourceLimitError
+from onnxla.files import open_file
+from onnxla.serving.jobs.child import OUT_OF_MEMORY, memory_text
+from onnxla.serving.jobs.outcome import Outcome
+from onnxla.serving.jobs.processes import family, kill_session, usage
+from onnxla.serving.jobs.request import CompileRequest
+from onnxla.watch import Progress
+
+_LOOK_EVERY = 0.05
+"""Seconds between two looks at what the child takes."""
+_LONGEST_LINE = 1 << 16
+_KEPT_OF_ERRORS = 4096
+_LARGEST_OUTCOME = 256 << 20
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
+"""What a child is told of the environment, beside onnxla's own knobs: no keys of object stores, no tokens."""
+
+
+class ChildProcess:
+    """One compile."""
+
+    def __init__(
+        self, source: Path, wanted: CompileRequest, limits: ChildLimits, output: Path, progress: Progress
+    ) -> None:
+        """`progress` is called on the thread that calls `run`."""
+        self._source = source
+        self._wanted = wanted
+        self._limits = limits
+        self._output = output
+        self._progress = progress
+        self._cancelled = threading.Event()
+        self._line = b""
+        self._errors = b""
+
+    def cancel(self) -> None:
+        """End it soon. Any thread may call this."""
+        self._cancelled.set()
+
+    def run(self) -> Outcome:
+        """Start it, wait for its end, and take what it left. Nothing of it is left afterwards but the artifact.
+
+        Raises ResourceLimitError, InternalError, FileError; an OnnxlaError when it was cancelled.
+        """
+        try:
+            self._output.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".compile-", dir=self._output.parent) as folder:
+                return self._run_in(Path(folder).absolute())
+        except OSError as error:
+            raise FileError(f"cannot compile to {self._output}: {error.strerror or error}") from error
+
+    def _run_in(self, folder: Path) -> Outcome:
+        artifact, outcome, request = folder / "artifact.onnxla", folder / "outcome.json", folder / "request.json"
+        document = {
+            "source": os.path.abspath(self._source),
+            "compile": self._wanted.to_json(),
+            "limits": asdict(self._limits),
+            "artifact": str(artifact),
+            "outcome": str(outcome),
+        }
+        request.write_text(json.dumps(document))
+        process = self._start(folder, request)
+        try:
+            self._watch(process)
+        finally:
+            kill_session(process.pid)
+            code = process.wait()
+            for pipe in (process.stdout, process.stderr):
+                assert pipe is not None
+                pipe.close()
+        found = self._outcome(outcome, code)
+        if found.error is None:
+            os.replace(artifact, self._output)
+        return found
+
+    def _start(self, folder: Path, request: Path) -> "subprocess.Popen[bytes]":
+        # In the root folder, and without the current one among the places of modules: no file of a model is imported.
+        kept = {k: v for k, v in os.environ.items() if k in _ENVIRONMENT or k.startswith("ONNXLA_")}
+        places = os.pathsep.join(os.path.abspath(p) for p in sys.path if p)
+        return subprocess.Popen(
+            [sys.executable, "-m", "onnxla.serving.jobs.child", str(os.getpid()), str(request)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env={**kept, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "TMPDIR": str(folder)},
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    def _watch(self, process: "subprocess.Popen[bytes]") -> None:
+        """Until it has ended, though nobody has waited for it. Raises ResourceLimitError, OnnxlaError."""
+        end = time.monotonic() + self._limits.wall_seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ, self._hear)  # type: ignore[arg-type]
+            selector.register(process.stderr, selectors.EVENT_READ, self._hear_errors)  # type: ignore[arg-type]
+            looked = 0.0
+            while not _has_ended(process.pid):
+                self._listen(selector)
+                if self._cancelled.is_set():
+                    raise OnnxlaError("the compile was cancelled")
+                now = time.monotonic()
+                if now > end:
+                    raise ResourceLimitError(
+                        f"compiling takes longer than wall_seconds={self._limits.wall_seconds:g}; "
+                        "a larger limit allows more"
+                    )
+                if now - looked >= _LOOK_EVERY:
+                    looked = now
+                    self._look(process.pid)
+            while self._listen(selector, wait=0):
+                pass  # what is left in the pipes
+
+    def _listen(self, selector: selectors.BaseSelector, wait: float = _LOOK_EVERY) -> bool:
+        """Take what the child says, and wait for it so long. Gives whether there was anything."""
+        if not selector.get_map():
+            time.sleep(wait)
+            return False
+        ready = selector.select(wait)
+        for key, _ in ready:
+            data = os.read(key.fd, 1 << 16)
+            if data:
+                key.data(data)
+            else:
+                selector.unregister(key.fileobj)
+        return bool(ready)
+
+    def _hear(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        try:
+            for line in lines:
+                stage, part = json.loads(line)["progress"]
+                self._progress(str(stage), min(1.0, max(0.0, float(part))))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InternalError(f"the process that compiles says what nobody understands: {error!r}") from error
+        if len(self._line) > _LONGEST_LINE:
+            raise InternalError("the process that compiles says more than anybody wants to know")
+
+    def _hear_errors(self, data: bytes) -> None:
+        self._errors = (self._errors + data)[-_KEPT_OF_ERRORS:]
+
+    def _look(self, pid: int) -> None:
+        """Raises ResourceLimitError where the family takes too much."""
+        taken, limits = usage(family(pid)), self._limits
+        if taken.memory_bytes > limits.memory_bytes:
+            raise ResourceLimitError(memory_text(limits))
+        if taken.cpu_seconds > limits.cpu_seconds:
+            raise ResourceLimitError(_cpu_text(limits))
+
+    def _outcome(self, path: Path, code: int) -> Outcome:
+        """What it left in its file. Raises ResourceLimitError, InternalError where it left none."""
+        try:
+            with open_file(path) as file:
+                data = file.read(_LARGEST_OUTCOME + 1)
+            if len(data) > _LARGEST_OUTCOME:
+                raise ResourceLimitError(f"the report of the compile is larger than {_LARGEST_OUTCOME} bytes")
+            return Outcome(json.loads(data))
+        except FileNotFoundError:
+            raise self._crash(code) from None
+        except (ValueError, InputError) as error:
+            raise InternalError(f"the report of the compile is damaged: {error}") from error
+
+    def _crash(self, code: int) -> OnnxlaError:
+        """What a process that left nothing died of."""
+        said = self._errors.decode(errors="replace").strip()
+        if code == -signal.SIGXCPU:
+            return ResourceLimitError(_cpu_text(self._limits))
+        if code == -signal.SIGKILL:
+            return ResourceLimitError("the compile was killed by the system, which does so when its memory runs out")
+        if any(text in said for text in OUT_OF_MEMORY):
+            return ResourceLimitError(memory_text(self._limits))
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return InternalError(f"the process that compiles crashed ({how})" + (f": {said}" if said else ""))
+
+
+def _cpu_text(limits: ChildLimits) -> str:
+    return f"compiling takes more CPU time than cpu_seconds={limits.cpu_seconds:g}; a larger limit allows more"
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child of this process has ended; nobody has waited for it, so its number is still its own."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
