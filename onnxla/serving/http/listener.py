@@ -1,0 +1,89 @@
+"""uvicorn, told how: our connections, no signal handlers, sockets that are bound before it starts."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+from onnxla.errors import InputError
+from onnxla.serving.http.connections import Connections
+from onnxla.serving.settings import ServerSettings
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the server's as a whole."""
+        yield
+
+
+class HttpListener:
+    """One port of HTTP, on the running event loop."""
+
+    def __init__(self, settings: ServerSettings, app: Any, port: int) -> None:
+        """Binds the port. Raises InputError where that fails."""
+        self.connections = Connections(settings)
+        self._socket = bind(settings.host, port)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            http=self.connections.protocol,  # type: ignore[arg-type]
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=max(1, round(settings.idle_seconds)),
+            timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+            backlog=2048,
+        )
+        config.load()
+        if settings.tls_cert is not None:
+            config.ssl = tls_context(settings)
+        self._server = _Uvicorn(config)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Answer from now on."""
+        self._tasks = [
+            asyncio.create_task(self._server.serve(sockets=[self._socket])),
+            asyncio.create_task(self.connections.watch()),
+        ]
+        while not self._server.started and not self._tasks[0].done():
+            await asyncio.sleep(0.005)
+        if self._tasks[0].done():
+            self._tasks[0].result()
+
+    async def stop(self) -> None:
+        """Take no more connections; requests in flight end within the time that settings give."""
+        self._server.should_exit = True
+        await self._tasks[0]
+        self._tasks[1].cancel()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens at this address. Raises InputError."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"{host} port {port} cannot be listened on: {error}") from None
+    return found
+
+
+def tls_context(settings: ServerSettings) -> ssl.SSLContext:
+    """TLS 1.2 or newer with the settings' certificate. Raises InputError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(str(settings.tls_cert), str(settings.tls_key))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"{settings.tls_cert} and {settings.tls_key} are no certificate and key: {error}") from None
+    return context
