@@ -10,7 +10,7 @@ from typing import Self
 
 from onnxla.errors import FileError, InputError
 from onnxla.serving.errors import ForbiddenError, UnauthenticatedError
-from onnxla.serving.settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings
 
 MIN_TOKEN = 16
 """Fewest characters of a token."""

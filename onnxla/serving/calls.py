@@ -14,7 +14,7 @@ from onnxla.serving.logs import LOG, log
 from onnxla.serving.metrics import Metrics
 from onnxla.serving.rates import Rates
 from onnxla.serving.requests import Engine, InferRequest, InferResponse
-from onnxla.serving.settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings
 from onnxla.serving.tracing import Tracer
 
 

@@ -1,58 +1,33 @@
-"""What Prometheus reads at `/metrics`, and the page at `/`.
+"""What Prometheus reads at `/metrics`.
 
-Requests are measured here, from their first byte read to their last byte written; all that the engine counts itself is
-read from it when somebody asks. Labels are models and versions that the engine has, so their number is bounded.
+Requests are measured here, from their head to their answer; all that the engine measures itself is read from it when
+somebody asks. Labels are models and versions that the engine has, so their number is bounded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from onnxla.serving.measurements import SECONDS, EngineMeasurements, Histogram, ModelMeasurements
 from onnxla.serving.requests import Engine, ModelStatistics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_SECONDS = (
-    *(0.0001, 0.0002, 0.0003, 0.0005, 0.0007),
-    *(0.001, 0.0015, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07),
-    *(0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60),
-)
-_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_LABELS = ("model", "version")
+_MODEL = ("model", "version")
 
 
-class Metrics:
+class Metrics(Collector):
     """The counts of one server."""
 
     def __init__(self, engine: Engine) -> None:
-        self._registry = CollectorRegistry()
-        self._seconds = Histogram(
-            "onnxla_request_seconds",
-            "Time of an inference request in this server, from its head to its answer.",
-            ("protocol", *_LABELS),
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._failures = Counter(
-            "onnxla_request_failures",
-            "Inference requests that got an error, by its status in gRPC.",
-            ("protocol", "model", "code"),
-            registry=self._registry,
-        )
-        self._children: dict[tuple[str, str, str], Histogram] = {}
         self._engine = engine
+        self._seconds: dict[tuple[str, str, str], Histogram] = {}
+        self._failures: dict[tuple[str, str, str], int] = {}
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
-        self._registry.register(_EngineCollector(engine, self._gauges))
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
         PlatformCollector(registry=self._registry)
         ProcessCollector(registry=self._registry)
 
@@ -63,93 +38,118 @@ class Metrics:
     def answered(self, protocol: str, model: str, version: str, seconds: float) -> None:
         """A request got its answer. `model` and `version` are the engine's own."""
         key = (protocol, model, version)
-        child = self._children.get(key)
-        if child is None:
-            child = self._children[key] = self._seconds.labels(*key)
-        child.observe(seconds)
+        histogram = self._seconds.get(key)
+        if histogram is None:
+            histogram = self._seconds[key] = Histogram(SECONDS)
+        histogram.add(seconds)
 
     def failed(self, protocol: str, model: str, code: str) -> None:
         """A request got an error. `model` is empty where the engine has none of this name."""
-        self._failures.labels(protocol, model, code).inc()
+        key = (protocol, model, code)
+        self._failures[key] = self._failures.get(key, 0) + 1
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def quantiles(self, model: str, version: str, wanted: Sequence[float]) -> list[float | None]:
-        """Seconds within which these shares of the requests were answered, as exact as the buckets are."""
-        counts: dict[float, float] = {}
-        for (_, name, number), child in self._children.items():
-            if (name, number) == (model, version):
-                for sample in next(iter(child.collect())).samples:
-                    if sample.name.endswith("_bucket"):
-                        bound = float(sample.labels["le"])
-                        counts[bound] = counts.get(bound, 0) + sample.value
-        return [_quantile(sorted(counts.items()), share) for share in wanted]
-
-
-def _quantile(cumulative: list[tuple[float, float]], share: float) -> float | None:
-    if not cumulative or not cumulative[-1][1]:
-        return None
-    rank = share * cumulative[-1][1]
-    below, bound = 0.0, 0.0
-    for upper, count in cumulative:
-        if count >= rank:
-            if upper == float("inf"):
-                return bound
-            return bound + (upper - bound) * (rank - below) / (count - below)
-        below, bound = count, upper
-    return bound
-
-
-class _EngineCollector(Collector):
-    def __init__(self, engine: Engine, gauges: dict[str, tuple[str, Callable[[], float]]]) -> None:
-        self._engine, self._gauges = engine, gauges
-
     def describe(self) -> list[Metric]:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        statistics = self._engine.statistics()
-        for name, about, read in _COUNTERS:
-            counter = CounterMetricFamily(name, about, labels=_LABELS)
-            for one in statistics:
-                counter.add_metric((one.name, one.version), read(one))
-            yield counter
-        for name, about, value in _GAUGES:
-            gauge = GaugeMetricFamily(name, about, labels=_LABELS)
-            for one in statistics:
-                gauge.add_metric((one.name, one.version), value(one))
-            yield gauge
-        rows = HistogramMetricFamily("onnxla_batch_rows", "Rows of the batches that ran.", labels=_LABELS)
-        for one in statistics:
-            rows.add_metric((one.name, one.version), *_row_buckets(one))
-        yield rows
-        ready = GaugeMetricFamily("onnxla_model_ready", "Whether this version answers requests.", labels=_LABELS)
+        yield _histogram(
+            "onnxla_request_seconds",
+            "Time of an inference request in this server, from its head to its answer.",
+            self._seconds.items(),
+            ("protocol", *_MODEL),
+        )
+        failures = CounterMetricFamily(
+            "onnxla_request_failures",
+            "Inference requests that got an error, by its status in gRPC.",
+            labels=("protocol", "model", "code"),
+        )
+        for key, count in self._failures.items():
+            failures.add_metric(key, count)
+        yield failures
+        yield from _of_statistics(self._engine.statistics())
+        yield from _of_measurements(self._engine.measurements())
+        ready = GaugeMetricFamily("onnxla_model_ready", "Whether this version answers requests.", labels=_MODEL)
         for line in self._engine.index():
             ready.add_metric((line.name, line.version), float(line.state == "READY"))
         yield ready
-        for name, (about, number) in self._gauges.items():
-            yield GaugeMetricFamily(name, about, value=number())
+        for name, (about, read) in self._gauges.items():
+            yield GaugeMetricFamily(name, about, value=read())
 
 
-def _row_buckets(one: ModelStatistics) -> tuple[list[tuple[str, float]], float]:
-    counts = {rows: duration.count for rows, duration in one.batches.items()}
-    buckets = [(str(float(bound)), float(sum(n for rows, n in counts.items() if rows <= bound))) for bound in _ROWS]
-    return [*buckets, ("+Inf", float(sum(counts.values())))], float(sum(rows * n for rows, n in counts.items()))
+def quantile(histogram: Histogram, share: float) -> float | None:
+    """The value below which this share of all lies, as exact as the buckets are; None where there are none."""
+    cumulative = histogram.cumulative()
+    rank = share * cumulative[-1][1]
+    below, lower = 0, 0.0
+    for upper, count in cumulative:
+        if count >= rank and count > below:
+            return lower if upper == float("inf") else lower + (upper - lower) * (rank - below) / (count - below)
+        below, lower = count, upper
+    return None
+
+
+def _histogram(
+    name: str, about: str, rows: Iterable[tuple[tuple[str, ...], Histogram]], labels: tuple[str, ...]
+) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, about, labels=labels)
+    for key, one in rows:
+        buckets = [
+            ("+Inf" if bound == float("inf") else repr(float(bound)), count) for bound, count in one.cumulative()
+        ]
+        family.add_metric(key, buckets, one.sum)
+    return family
+
+
+def _of_statistics(statistics: Iterable[ModelStatistics]) -> Iterator[Metric]:
+    for kind, rows in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+        for name, about, read in rows:
+            family = kind(name, about, labels=_MODEL)
+            for one in statistics:
+                family.add_metric((one.name, one.version), read(one))
+            yield family
+
+
+def _of_measurements(engine: EngineMeasurements) -> Iterator[Metric]:
+    for name, about, read in _DISTRIBUTIONS:
+        yield _histogram(name, about, [((one.name, one.version), read(one)) for one in engine.models], _MODEL)
+    for name, about, histogram in (
+        ("onnxla_compile_seconds", "Time of each compile.", engine.compile_seconds),
+        ("onnxla_load_seconds", "Time from the decision to load a version to its readiness.", engine.load_seconds),
+    ):
+        yield _histogram(name, about, [((), histogram)], ())
+    for name, about, value in (
+        ("onnxla_compile_cache_hits", "Programs that the compile cache had.", engine.cache_hits),
+        ("onnxla_compile_cache_misses", "Programs that were compiled anew.", engine.cache_misses),
+        ("onnxla_compiles_failed", "Compiles that failed.", engine.compiles_failed),
+        ("onnxla_loads_failed", "Versions that could not be loaded.", engine.loads_failed),
+    ):
+        yield CounterMetricFamily(name, about, value=value)
+    for name, about, value in (
+        ("onnxla_compiles_running", "Compiles that run.", engine.compiling),
+        ("onnxla_compiles_waiting", "Compiles that wait for one of those to end.", engine.compiles_waiting),
+    ):
+        yield GaugeMetricFamily(name, about, value=value)
+    restarts = CounterMetricFamily("onnxla_worker_restarts", "Worker processes that were replaced.", labels=_MODEL)
+    for one in engine.models:
+        restarts.add_metric((one.name, one.version), one.worker_restarts)
+    yield restarts
 
 
 _COUNTERS: tuple[tuple[str, str, Callable[[ModelStatistics], float]], ...] = (
     ("onnxla_inferences", "Requests that were answered, each counted by its rows.", lambda s: s.inferences),
     ("onnxla_executions", "Runs of the model.", lambda s: s.executions),
-    ("onnxla_queue_seconds", "Time that requests waited to run, summed.", lambda s: s.queue.ns / 1e9),
-    ("onnxla_compute_seconds", "Time that runs took, summed.", lambda s: s.compute.ns / 1e9),
-    ("onnxla_compiles", "Sets of shapes that were compiled.", lambda s: s.compiles.count),
-    ("onnxla_compile_seconds", "Time that compiling them took, summed.", lambda s: s.compiles.ns / 1e9),
-    ("onnxla_compile_cache_hits", "Sets of shapes that the compile cache had.", lambda s: s.cache_hits),
 )
 _GAUGES: tuple[tuple[str, str, Callable[[ModelStatistics], float]], ...] = (
     ("onnxla_requests_waiting", "Requests that wait to run.", lambda s: s.queued),
     ("onnxla_requests_running", "Requests that run.", lambda s: s.running),
     ("onnxla_model_memory_bytes", "Weights and arenas of a model's instances.", lambda s: s.memory_bytes),
+)
+_DISTRIBUTIONS: tuple[tuple[str, str, Callable[[ModelMeasurements], Histogram]], ...] = (
+    ("onnxla_queue_seconds", "Time that requests waited to run.", lambda m: m.queue),
+    ("onnxla_compute_seconds", "Time of each run of the model.", lambda m: m.compute),
+    ("onnxla_batch_rows", "Rows of each run.", lambda m: m.batch_rows),
 )

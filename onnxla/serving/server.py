@@ -16,7 +16,7 @@ from onnxla.serving.http.body import Bodies
 from onnxla.serving.http.listener import HttpListener
 from onnxla.serving.logs import log
 from onnxla.serving.requests import Engine
-from onnxla.serving.settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings
 from onnxla.serving.tracing import Tracer
 
 
@@ -88,8 +88,8 @@ class Server:
         self.calls.draining = True
         await asyncio.sleep(self.settings.announce_seconds)
         await asyncio.gather(*(listener.stop() for listener in self._listeners))
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.engine.close(), self.settings.drain_seconds + 1)
+        await self.engine.drain(1.0)
+        await self.engine.close()
         await asyncio.to_thread(self.calls.tracer.close)
 
 

@@ -10,7 +10,7 @@ import uvloop
 
 from onnxla.serving.requests import Engine
 from onnxla.serving.server import Server
-from onnxla.serving.settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings
 
 T = TypeVar("T")
 LONGEST = 60.0

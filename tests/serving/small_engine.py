@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onnxla.serving.errors import DeadlineError, InvalidRequestError, NotReadyError, UnknownModelError
+from onnxla.serving.measurements import EngineMeasurements, ModelMeasurements
 from onnxla.serving.requests import (
     Array,
     InferRequest,
@@ -29,7 +30,8 @@ class SmallEngine:
         self.release = asyncio.Event()
         self.started = asyncio.Event()
         self.cancelled = 0
-        self.closed = False
+        self.drained = self.closed = False
+        self.measured = EngineMeasurements([ModelMeasurements(name, "1") for name in self.models])
         self.loads: list[tuple[str, dict[str, Any]]] = []
         self._statistics = {name: ModelStatistics(name, "1") for name in self.models}
         self.unloaded: set[str] = set()
@@ -94,6 +96,9 @@ class SmallEngine:
             self._model(model, version)
         return [one for name, one in self._statistics.items() if model in ("", name)]
 
+    def measurements(self) -> EngineMeasurements:
+        return self.measured
+
     def index(self) -> Sequence[ModelStatus]:
         return [
             ModelStatus(
@@ -112,9 +117,15 @@ class SmallEngine:
         self._model(model)
         self.unloaded.add(model)
 
-    def explain(self, model: str, version: str = "") -> str:
+    async def explain(self, model: str, version: str = "") -> str:
         self._model(model, version)
         return f"<!doctype html><title>{model}</title><p>All about {model}.</p>"
+
+    async def start(self) -> None:
+        pass
+
+    async def drain(self, seconds: float) -> None:
+        self.drained = True
 
     async def close(self) -> None:
         self.closed = True

@@ -10,7 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from onnxla.serving.settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings
 
 
 class Connections:

@@ -11,7 +11,7 @@ import uvicorn
 
 from onnxla.errors import InputError
 from onnxla.serving.http.connections import Connections
-from onnxla.serving.settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings
 
 
 class _Uvicorn(uvicorn.Server):
