@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 
 from onnxla.serving.access import Access
 from onnxla.serving.calls import Calls
+from onnxla.serving.grpc.listener import GrpcListener
 from onnxla.serving.http.app import App
 from onnxla.serving.http.body import Bodies
 from onnxla.serving.http.listener import HttpListener
@@ -40,7 +41,7 @@ class Server:
         self.calls = Calls(engine, settings, Access.of(settings), tracer or Tracer(settings.trace_endpoint))
         self._bodies = Bodies(settings.max_request_bytes, settings.max_body_bytes_in_flight)
         self._admin_routes, self._admin_paths = admin_routes, admin_paths
-        self._listeners: list[HttpListener] = []
+        self._listeners: list[HttpListener | GrpcListener] = []
         self._stopping: asyncio.Event | None = None
         self.http_port = self.grpc_port = self.admin_port = -1
 
@@ -51,6 +52,11 @@ class Server:
         separate = self.settings.admin_port is not None
         if self.settings.http_port >= 0:
             self.http_port = await self._listen(self.settings.http_port, not separate)
+        if self.settings.grpc_port >= 0:
+            grpc = GrpcListener(self.settings, self.calls, self.settings.grpc_port)
+            await grpc.start()
+            self._listeners.append(grpc)
+            self.grpc_port = grpc.port
         if self.settings.admin_port is not None:
             self.admin_port = await self._listen(self.settings.admin_port, True)
 

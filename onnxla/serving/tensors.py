@@ -6,7 +6,6 @@ words, and so does this: a strict reader refuses the whole answer instead of tak
 
 import math
 import struct
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -70,9 +69,11 @@ def checked_type(name: str, datatype: object, shape: object) -> tuple[np.dtype[A
     else:
         dims = tuple(shape)
         if any(size < 0 for size in dims):
-            problems.append(f"shape {_shown(shape)} has a negative size: a request names the size of every dimension")
+            problems.append(
+                f"shape {_shown(list(dims))} has a negative size: a request names the size of every dimension"
+            )
         elif math.prod(size or 1 for size in dims) >= 2**59:
-            problems.append(f"shape {_shown(shape)} has more elements than can be addressed")
+            problems.append(f"shape {_shown(list(dims))} has more elements than can be addressed")
     if problems:
         raise _wrong(name, "; ".join(problems))
     assert dtype is not None
@@ -115,10 +116,11 @@ def _strings_from_raw(name: str, shape: tuple[int, ...], count: int, data: bytes
         place += length
     if len(strings) != count:
         raise _wrong(name, f"BYTES of shape {list(shape)} are {count} strings, and {len(strings)} were sent")
-    return _objects(strings, shape)
+    return of_strings(strings, shape)
 
 
-def _objects(elements: list[Any], shape: tuple[int, ...]) -> Array:
+def of_strings(elements: list[bytes], shape: tuple[int, ...]) -> Array:
+    """Strings, as many as the shape has elements."""
     array = np.empty(len(elements), object)
     array[:] = elements
     return array.reshape(shape)
@@ -144,12 +146,12 @@ def from_json(name: str, datatype: object, shape: object, data: object) -> Array
         wrong = next(element for element in flat if type(element) not in types)
         raise _wrong(name, f"{datatype} takes {words}, and {_shown(wrong)} is among its data")
     if dtype.kind == "O":
-        return _objects([text.encode("utf-8", "surrogatepass") for text in flat], dims)
+        return of_strings([text.encode("utf-8", "surrogatepass") for text in flat], dims)
     return from_numbers(name, datatype, dtype, flat).reshape(dims)
 
 
-def from_numbers(name: str, datatype: object, dtype: np.dtype[Any], flat: Sequence[Any]) -> Array:
-    """Python's numbers as an array; refuses those that the type cannot hold."""
+def from_numbers(name: str, datatype: object, dtype: np.dtype[Any], flat: list[Any]) -> Array:
+    """A list of Python's numbers as an array; refuses those that the type cannot hold."""
     try:
         if dtype.kind not in "fV":
             return np.array(flat, dtype)

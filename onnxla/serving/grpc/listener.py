@@ -1,0 +1,87 @@
+"""grpcio's server, told how: limits, TLS, and the standard health service beside Triton's."""
+
+import asyncio
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from tritonclient.grpc.service_pb2_grpc import add_GRPCInferenceServiceServicer_to_server
+
+from onnxla.errors import InputError
+from onnxla.serving.calls import Calls
+from onnxla.serving.grpc.service import InferenceService
+from onnxla.serving.server_settings import ServerSettings
+
+SERVICE = "inference.GRPCInferenceService"
+
+
+class GrpcListener:
+    """One port of gRPC, on the running event loop."""
+
+    def __init__(self, settings: ServerSettings, calls: Calls, port: int) -> None:
+        """Binds the port. Raises InputError where that fails."""
+        self._settings, self._calls = settings, calls
+        self._server = grpc.aio.server(options=_options(settings))
+        add_GRPCInferenceServiceServicer_to_server(InferenceService(calls), self._server)
+        self._health = health_aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        try:
+            if settings.tls_cert is None:
+                self.port: int = self._server.add_insecure_port(f"{host}:{port}")
+            else:
+                self.port = self._server.add_secure_port(f"{host}:{port}", _credentials(settings))
+        except RuntimeError as error:
+            raise InputError(f"{settings.host} port {port} cannot be listened on: {error}") from None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Answer from now on."""
+        await self._tell_health()
+        await self._server.start()
+        self._watch = asyncio.create_task(self._keep_telling())
+
+    async def stop(self) -> None:
+        """Take no more calls; those in flight end within the time that settings give."""
+        if self._watch is not None:
+            self._watch.cancel()
+        await self._tell_health()
+        await self._server.stop(self._settings.drain_seconds)
+
+    async def _keep_telling(self) -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            await self._tell_health()
+
+    async def _tell_health(self) -> None:
+        status = health_pb2.HealthCheckResponse
+        ready = status.SERVING if self._calls.ready() else status.NOT_SERVING
+        for service in ("", SERVICE):
+            await self._health.set(service, ready)
+
+
+def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.max_receive_message_length", settings.max_request_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_metadata_size", settings.max_header_bytes),
+        ("grpc.absolute_max_metadata_size", settings.max_header_bytes),
+        ("grpc.max_allowed_incoming_connections", settings.max_connections),
+        ("grpc.max_concurrent_streams", settings.max_requests),
+        ("grpc.server_handshake_timeout_ms", int(settings.head_seconds * 1000)),
+        ("grpc.keepalive_time_ms", int(settings.body_seconds * 1000)),
+        ("grpc.keepalive_timeout_ms", int(settings.head_seconds * 1000)),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def _credentials(settings: ServerSettings) -> Any:
+    assert settings.tls_cert is not None and settings.tls_key is not None
+    try:
+        pair = (settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())
+    except OSError as error:
+        raise InputError(f"the certificate or its key cannot be read: {error}") from None
+    return grpc.ssl_server_credentials([pair])

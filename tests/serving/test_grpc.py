@@ -1,0 +1,239 @@
+"""gRPC as its clients use it: Triton's own, blocking, on asyncio, in streams and from many threads; typed contents."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+import tritonclient.grpc.aio as triton_aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tritonclient.grpc import service_pb2 as pb
+from tritonclient.grpc import service_pb2_grpc
+from tritonclient.utils import InferenceServerException
+
+from onnxla.serving.tensors import DTYPES
+from tests.serving.running import Running
+from tests.serving.small_engine import SmallEngine, doubled
+from tests.serving.test_tensors import example
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with Running(lambda: SmallEngine(doubled=doubled), http_port=-1) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[Any]:
+    with triton.InferenceServerClient(server.grpc) as one:
+        yield one
+
+
+@pytest.fixture
+def stub(server: Running) -> Iterator[Any]:
+    with grpc.insecure_channel(server.grpc) as channel:
+        yield service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+
+def infer_input(name: str, array: np.ndarray[Any, Any]) -> Any:
+    datatype = next(name for name, dtype in DTYPES.items() if dtype == array.dtype)
+    one = triton.InferInput(name, list(array.shape), datatype)
+    one.set_data_from_numpy(array)
+    return one
+
+
+def test_the_server_tells_about_itself_and_its_models(client: Any) -> None:
+    assert client.is_server_live() and client.is_server_ready()
+    assert client.is_model_ready("echo", "1") and not client.is_model_ready("echo", "2")
+    assert client.get_server_metadata().name == "onnxla"
+    about = client.get_model_metadata("echo")
+    assert [(t.name, t.datatype, list(t.shape)) for t in about.inputs] == [("x", "FP32", [-1, 3])]
+    config = client.get_model_config("echo").config
+    assert config.max_batch_size == 8 and list(config.input[0].dims) == [-1, 3]
+    assert ("echo", "1", "READY") in [(m.name, m.version, m.state) for m in client.get_model_repository_index().models]
+
+
+@pytest.mark.parametrize("name", [name for name in DTYPES if name != "BF16"])
+def test_every_datatype_goes_there_and_back(client: Any, name: str) -> None:
+    array = example(name, (2, 3))
+    result = client.infer("echo", [infer_input("x", array)], request_id="seven")
+    assert result.get_response().id == "seven"
+    assert np.array_equal(result.as_numpy("x"), array)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "field", "values"),
+    [
+        ("BOOL", "bool_contents", [True, False]),
+        ("INT8", "int_contents", [-128, 127]),
+        ("INT32", "int_contents", [-(2**31), 2**31 - 1]),
+        ("INT64", "int64_contents", [-(2**63), 2**63 - 1]),
+        ("UINT16", "uint_contents", [0, 65535]),
+        ("UINT64", "uint64_contents", [0, 2**64 - 1]),
+        ("FP32", "fp32_contents", [1.5, float("-inf")]),
+        ("FP64", "fp64_contents", [1e300, -1.0]),
+        ("BYTES", "bytes_contents", [b"a", b""]),
+    ],
+)
+def test_typed_contents(stub: Any, datatype: str, field: str, values: list[Any]) -> None:
+    request = pb.ModelInferRequest(model_name="echo")
+    request.inputs.add(name="x", datatype=datatype, shape=[2], contents=pb.InferTensorContents(**{field: values}))
+    answer = stub.ModelInfer(request)
+    if datatype == "BYTES":
+        assert answer.raw_output_contents[0] == b"\x01\x00\x00\x00a\x00\x00\x00\x00"
+    else:
+        assert np.frombuffer(answer.raw_output_contents[0], DTYPES[datatype]).tolist() == values
+
+
+def wrong(stub: Any, request: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as found:
+        stub.ModelInfer(request)
+    return found.value.code(), found.value.details()
+
+
+def test_what_does_not_fit_is_refused(stub: Any) -> None:
+    request = pb.ModelInferRequest(model_name="echo", raw_input_contents=[b"123"])
+    request.inputs.add(name="x", datatype="FP32", shape=[1])
+    assert wrong(stub, request) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "input 'x': FP32 of shape [1] takes 4 bytes, and 3 were sent",
+    )
+    request.raw_input_contents.append(b"")
+    assert "there are 1 inputs and 2 raw_input_contents" in wrong(stub, request)[1]
+    request = pb.ModelInferRequest(model_name="echo")
+    request.inputs.add(name="x", datatype="INT8", shape=[1], contents=pb.InferTensorContents(int_contents=[300]))
+    request.inputs.add(name="x", datatype="INT8", shape=[1])
+    request.inputs.add(name="y", datatype="FP16", shape=[1])
+    request.inputs.add(name="z", datatype="FP32", shape=[1], contents=pb.InferTensorContents(int_contents=[3]))
+    request.inputs.add(name="w", datatype="FP32", shape=[-1], contents=pb.InferTensorContents(fp32_contents=[3]))
+    assert wrong(stub, request)[1].splitlines() == [
+        "input 'x': INT8 cannot hold a number among its data: it is out of range",
+        "input 'x' is given twice",
+        "input 'y': FP16 is sent as raw_input_contents",
+        "input 'z': FP32 is sent in fp32_contents, and int_contents was",
+        "input 'w': shape [-1] has a negative size: a request names the size of every dimension",
+    ]
+    assert wrong(stub, pb.ModelInferRequest(model_name="none")) == (
+        grpc.StatusCode.NOT_FOUND,
+        "there is no model 'none'",
+    )
+    code, text = wrong(stub, pb.ModelInferRequest(model_name="broken"))
+    assert code is grpc.StatusCode.INTERNAL and "secret" not in text
+
+
+def test_what_is_not_here_is_told(stub: Any, client: Any) -> None:
+    for method, request in (
+        (stub.TraceSetting, pb.TraceSettingRequest()),
+        (stub.SystemSharedMemoryStatus, pb.SystemSharedMemoryStatusRequest()),
+    ):
+        with pytest.raises(grpc.RpcError) as found:
+            method(request)
+        assert found.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    one = triton.InferInput("x", [1], "FP32")
+    one.set_shared_memory("region", 4)
+    with pytest.raises(InferenceServerException, match="shared memory is not supported"):
+        client.infer("echo", [one])
+    with pytest.raises(InferenceServerException, match="sequence_id"):
+        client.infer("echo", [infer_input("x", np.zeros(1, np.float32))], sequence_id=3, sequence_start=True)
+
+
+def test_streams_answer_in_order(client: Any) -> None:
+    answers: Queue[tuple[Any, Any]] = Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)))
+    for number in range(40):
+        model = "none" if number == 20 else "doubled"
+        array = np.full((1, 3), number, np.float32)
+        client.async_stream_infer(model, [infer_input("x", array)], request_id=str(number))
+    found = [answers.get(timeout=20) for _ in range(40)]
+    client.stop_stream()
+    for number, (result, error) in enumerate(found):
+        if number == 20:
+            assert "there is no model 'none'" in str(error.message())
+        else:
+            assert result.get_response().id == str(number)
+            assert result.as_numpy("y").tolist() == [[2.0 * number] * 3]
+
+
+def test_many_threads_share_one_client(client: Any) -> None:
+    def ask(number: int) -> bool:
+        for turn in range(20):
+            array = np.full((number % 5 + 1, 3), number * 100 + turn, np.float32)
+            assert np.array_equal(client.infer("doubled", [infer_input("x", array)]).as_numpy("y"), array * 2)
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(ask, range(8)))
+
+
+def test_the_client_on_asyncio(server: Running) -> None:
+    async def ask() -> None:
+        async with triton_aio.InferenceServerClient(server.grpc) as client:
+            assert await client.is_server_ready()
+            arrays = [np.full((2, 3), number, np.float32) for number in range(30)]
+            results = await asyncio.gather(*(client.infer("doubled", [infer_input("x", array)]) for array in arrays))
+            for array, result in zip(arrays, results, strict=True):
+                assert np.array_equal(result.as_numpy("y"), array * 2)
+
+    asyncio.run(ask())
+
+
+def test_deadlines_of_both_kinds_end_a_request(client: Any) -> None:
+    inputs = [infer_input("x", np.zeros(1, np.float32))]
+    for how in ({"timeout": 20_000}, {"client_timeout": 0.05}):
+        with pytest.raises(InferenceServerException) as found:
+            client.infer("slow", inputs, **how)
+        assert found.value.status() == "StatusCode.DEADLINE_EXCEEDED"
+
+
+def test_a_client_that_cancels_ends_its_request() -> None:
+    with Running(SmallEngine) as server, triton.InferenceServerClient(server.grpc) as client:
+        ended = threading.Event()
+        call = client.async_infer(
+            "slow", [infer_input("x", np.zeros(1, np.float32))], callback=lambda result, error: ended.set()
+        )
+        server.do(server.engine.started.wait())
+        call.cancel()
+        for _ in range(200):
+            if server.engine.cancelled:
+                break
+            threading.Event().wait(0.02)
+        assert server.engine.cancelled == 1 and ended.wait(20)
+
+
+def test_a_message_that_is_too_large_even_when_it_is_compressed() -> None:
+    with Running(SmallEngine, max_request_bytes=100_000) as server:
+        with triton.InferenceServerClient(server.grpc) as client:
+            large = [infer_input("x", np.zeros(1_000_000, np.float32))]
+            for compression in (None, "gzip"):
+                with pytest.raises(InferenceServerException) as found:
+                    client.infer("echo", large, compression_algorithm=compression)
+                assert found.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
+            assert client.is_server_live()
+
+
+def test_the_standard_health_service(server: Running) -> None:
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "inference.GRPCInferenceService"):
+            answer = stub.Check(health_pb2.HealthCheckRequest(service=service))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_repository_calls() -> None:
+    with Running(SmallEngine) as server, triton.InferenceServerClient(server.grpc) as client:
+        client.unload_model("echo")
+        assert not client.is_model_ready("echo")
+        with pytest.raises(InferenceServerException, match="model 'echo' is not loaded") as found:
+            client.infer("echo", [infer_input("x", np.zeros(1, np.float32))])
+        assert found.value.status() == "StatusCode.UNAVAILABLE"
+        client.load_model("echo", config='{"max_batch_size": 4}')
+        assert server.engine.loads == [("echo", {"config": '{"max_batch_size": 4}'})]
+        client.infer("echo", [infer_input("x", np.zeros(1, np.float32))])
+        stats = client.get_inference_statistics("echo").model_stats
+        assert [(one.name, one.inference_count) for one in stats] == [("echo", 1)]
