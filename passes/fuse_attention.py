@@ -1,7 +1,7 @@
 """Attention in one kernel: the scores, as many as queries times keys, are never stored.
 
-For half precision where matrix units multiply it, and for f32. Schedules for larger heads or other types gain nothing,
-so those stay as they are: two products and a softmax.
+For half precision and f32. Schedules for larger heads or other types gain nothing, so those stay as they are: two
+products and a softmax.
 """
 
 from onnxla.hlo.attention import Attention, attention_of
@@ -13,10 +13,8 @@ from onnxla.passes.fuse.kernels import FusionPlan
 from onnxla.passes.fuse.views import views_after, views_before
 from onnxla.passes.pass_base import ComputationPass
 
-HEAD_SIZES = (16, 32, 64, 128)
-"""Of queries and keys, and of values, that the kernel for half precision is made for."""
 LARGEST_HEAD = 128
-"""That the kernel for f32 is made for."""
+"""Of queries and keys, and of values, that the kernels are made for."""
 
 
 class FuseAttention(ComputationPass):
@@ -24,10 +22,10 @@ class FuseAttention(ComputationPass):
 
     name = "fuse-attention"
 
-    def __init__(self, of_half: bool = True, of_f32: bool = True) -> None:
-        """`of_half`: there are matrix units for f16 and bf16. `of_f32`: f32 has kernels on the ordinary cores."""
+    def __init__(self, of_f32: bool = True) -> None:
+        """`of_f32`: products of f32 are on the ordinary cores, as the kernel for them is."""
         super().__init__()
-        self.of_half, self.of_f32 = of_half, of_f32
+        self.of_f32 = of_f32
 
     def run_on(self, computation: Computation) -> bool:
         plan = FusionPlan(computation)
@@ -45,9 +43,8 @@ class FuseAttention(ComputationPass):
 
     def _fits(self, attention: Attention) -> bool:
         element, sizes = _head(attention) or (None, ())
-        if element is F32:
-            return self.of_f32 and max(sizes) <= LARGEST_HEAD
-        return self.of_half and element in (F16, BF16) and all(size in HEAD_SIZES for size in sizes)
+        kinds = (F16, BF16, F32) if self.of_f32 else (F16, BF16)
+        return element in kinds and max(sizes) <= LARGEST_HEAD
 
 
 def _head(attention: Attention) -> tuple[ElementType, tuple[int, int]] | None:

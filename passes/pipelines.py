@@ -68,9 +68,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     lowering: list[Pass] = [LowerContractions(factors, options.keep_f32)] if rounds else []
     # for GPUs only: their matrix units take bytes in along depth; their products read parts of a wider one in place
     merging: list[Pass] = [WeightsAlongDepth(), MergeProducts(options.keep_f32)] if target_kind == "gpu" else []
-    # for GPUs only: half precision is multiplied by matrix units, which sm_7x has not as needed; tf32 has them too
-    kinds = {"of_half": "sm_7" not in options.target_gpu, "of_f32": options.precision != "tf32"}
-    attention: list[Pass] = [FuseAttention(**kinds)] if target_kind == "gpu" else []
+    # for GPUs only: CPUs keep scores in their caches; with tf32 products of f32 have matrix units, attention has none
+    attention: list[Pass] = [FuseAttention(of_f32=options.precision != "tf32")] if target_kind == "gpu" else []
     # for GPUs only: CPUs share out rows and columns, and have few cores
     depth: list[Pass] = [SplitDepth(multiprocessors_of(options.target_gpu))] if target_kind == "gpu" else []
     passes: list[Pass] = [

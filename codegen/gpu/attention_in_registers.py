@@ -1,4 +1,4 @@
-"""Attention of f32 on the ordinary cores, in the manner of FlashAttention-2 (Dao 2023): scores are never stored.
+"""Attention on the ordinary cores, in f32, in the manner of FlashAttention-2 (Dao 2023): scores are never stored.
 
 A block has 32 queries and goes through the keys 64 or 32 at a time. A thread sums the scores of four queries with some
 keys, sixteen threads share a query. Each round brings keys, sums scores, and writes exponentials of their distance from
@@ -162,15 +162,12 @@ class AttentionInRegisters(AttentionKernel):
         widths = self.features // ACROSS
         for i, place in enumerate(places):
             total = self.over_lanes(b.add, totals[i], ACROSS)
-            for j in range(widths):
-                column = self.column + ACROSS * j
-                inside = b.and_(e.inside(place, 0, self.scored.rows), e.inside(column, 0, self.summed.columns))
-                with b.if_(inside) as branch:
-                    with branch.then(), e.scope():
-                        at = e.bind("column", e.position(column), 0, self.summed.columns - 1)
-                        self.store(self.summed.result(self.batch, rows[i], at), b.div(sums[i * widths + j], total))
-                    with branch.otherwise():
-                        pass
+            with b.if_(e.inside(place, 0, self.scored.rows)) as branch:
+                with branch.then(), e.scope():
+                    for j in range(widths):
+                        self.store_feature(rows[i], self.column + ACROSS * j, b.div(sums[i * widths + j], total))
+                with branch.otherwise():
+                    pass
 
 
 def _folded(combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:

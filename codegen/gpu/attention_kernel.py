@@ -92,8 +92,21 @@ class AttentionKernel:
             distance *= 2
         return value
 
-    def store(self, at: Index, value: Value) -> None:
-        """A result at an index of the second product, where the transposes behind it put it."""
+    def store_feature(self, row: Expr, column: Expr, value: Value) -> None:
+        """A result of a query, where there is such a feature."""
+        e, b, columns = self.e, self.b, self.summed.columns
+        if column.high < columns:
+            self._store(self.summed.result(self.batch, row, column), value)
+            return
+        with b.if_(e.inside(column, 0, columns)) as branch:
+            with branch.then(), e.scope():
+                at = e.bind("column", e.position(column), 0, columns - 1)
+                self._store(self.summed.result(self.batch, row, at), value)
+            with branch.otherwise():
+                pass
+
+    def _store(self, at: Index, value: Value) -> None:
+        """At an index of the second product, where the transposes behind it put it."""
         e, b, second = self.e, self.b, self.attention.second
         (output,), (root,) = self.frame.outputs, self.frame.cluster.roots
         rounded = storage.round_to(b, value, second.tensor_type.element)

@@ -29,19 +29,22 @@ from onnxla.hlo.types import F16, F32, U16, U32
 WARPS = 4
 QUERIES = 16 * WARPS
 KEYS = 64
+SIZES = (16, 32, 64, 128)
+"""Of heads in shared memory, where smaller ones end in zeros."""
 
 
 class AttentionOnTensorCores(AttentionKernel):
-    """Heads of 16, 32, 64 or 128."""
+    """Heads of up to the largest of SIZES, of queries and keys as well as of values."""
 
     def __init__(self, cluster: Cluster, attention: Attention) -> None:
         super().__init__(cluster, attention, QUERIES, WARPS * WARP)
         scored, summed = self.scored, self.summed
         self.lane, self.warp = self.thread % WARP, self.thread // WARP
         q, k, v = attention.factors
-        self.queries = self.slices(scored, q, True, QUERIES, scored.depth)
-        self.keys = self.slices(scored, k, False, KEYS, scored.depth)
-        self.values = self.slices(summed, v, False, summed.columns, KEYS)
+        self.depth, self.features = (next(s for s in SIZES if s >= size) for size in (scored.depth, summed.columns))
+        self.queries = self.slices(scored, q, True, QUERIES, self.depth)
+        self.keys = self.slices(scored, k, False, KEYS, self.depth)
+        self.values = self.slices(summed, v, False, self.features, KEYS)
 
     def slices(self, view: View, source: Instruction, is_left: bool, width: int, step: int) -> Slices:
         viewed = Viewed.of(source, self.e.leaves)
@@ -59,10 +62,10 @@ class AttentionOnTensorCores(AttentionKernel):
         self.queries.bring(ix.ZERO, self.first_query, ix.ZERO)
         self.keys.bring(ix.ZERO, ix.ZERO, ix.ZERO)
         self.wait()
-        lefts = [self.queries.load(ix.ZERO, self.warp * 16, p, self.lane) for p in range(self.scored.depth // 16)]
+        lefts = [self.queries.load(ix.ZERO, self.warp * 16, p, self.lane) for p in range(self.depth // 16)]
         places = [self.first_query + self.warp * 16 + 8 * half + self.lane // 4 for half in range(2)]
         rows = [self.clamped("query", place, self.scored.rows) for place in places]
-        tiles = self.summed.columns // 8
+        tiles = self.features // 8
         start = [b.const(-INFINITY, F32)] * 2 + [b.const(0.0, F32)] * 2 + [b.const(0.0, F32, 4)] * tiles
         with e.loop("block", -(-self.scored.columns // KEYS), carry=start) as (block, loop):
             highest, totals, sums = loop.carried[:2], loop.carried[2:4], loop.carried[4:]
@@ -147,7 +150,6 @@ class AttentionOnTensorCores(AttentionKernel):
                     for j, tile in enumerate(sums):
                         for k in range(2):
                             column = self.lane % 4 * 2 + (8 * j + k)
-                            at = self.summed.result(self.batch, rows[half], column)
-                            self.store(at, b.div(b.extract(tile, 2 * half + k), total))
+                            self.store_feature(rows[half], column, b.div(b.extract(tile, 2 * half + k), total))
                 with branch.otherwise():
                     pass

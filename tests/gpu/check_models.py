@@ -32,7 +32,7 @@ from onnxla.codegen.plan import Launch
 from onnxla.codegen.planner import make_plan
 from onnxla.codegen.weights import WeightsImage
 from onnxla.config import CompileOptions, Limits
-from onnxla.errors import OnnxlaError
+from onnxla.errors import InputError, OnnxlaError
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array, TensorType
@@ -77,6 +77,19 @@ class Known:
 
 class TooLong(BaseException):
     """A kernel has been simulated for longer than it may."""
+
+
+def inputs_of(name: str, folder: Path | None) -> dict[str, Array]:
+    """Raises InputError for arrays of Python objects."""
+    if folder is None or not (folder / f"{name}.npz").exists():
+        return {}
+    with np.load(folder / f"{name}.npz") as saved:
+        try:
+            return dict(saved)
+        except ValueError as error:
+            raise InputError(
+                f"{name}.npz holds Python objects ({error}); strings are saved as arrays of str"
+            ) from error
 
 
 def planned(path: Path, inputs: dict[str, Array], target: GpuTarget, options: CompileOptions) -> Model:
@@ -193,9 +206,7 @@ def main() -> int:
         name = path.parent.name if path.stem == "model" else path.stem
         begin = time.process_time()
         try:
-            saved = given.inputs / f"{name}.npz" if given.inputs else None
-            inputs = dict(np.load(saved)) if saved is not None and saved.exists() else {}
-            model = planned(path, inputs, target, options)
+            model = planned(path, inputs_of(name, given.inputs), target, options)
             compile_all(model, target.architectures, known)
         except OnnxlaError as error:
             bad += 1
