@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.passes": HLO | {"onnxla.passes"},
     "onnxla.codegen": HLO | {"onnxla.codegen"},
     "onnxla.runtime": BASE | {"onnxla.runtime"},
+    "onnxla.compat": COMPILER | {"onnxla.api", "onnxla.backend", "onnxla.compat"},
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
     "onnxla.tuning": COMPILER | {"onnxla.tuning"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},

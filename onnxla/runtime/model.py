@@ -204,6 +204,24 @@ class CompiledModel:
         cost = float(np.median(profiled) / np.median(plain)) - 1 if compared else None
         return replace(profile_of(steps, fastest), overhead=cost)
 
+    def run_profiled(self, output_names: Iterable[str] | None, feeds: Mapping[str, Any]) -> "tuple[list[Any], Profile]":
+        """As `run`, and the times of that run, step by step. Raises InputError, also for models with state, which a
+        run with a profile does not change."""
+        from onnxla.runtime.profiler import new_profile, profile_of
+
+        if self.state:
+            raise InputError("a run of a model with state is profiled by profile(), which leaves the state as it was")
+        names = self._arguments.output_names if output_names is None else list(output_names)
+        self._arguments.require_outputs(names)
+        choice, values = self._prepare(self._arguments.by_position(feeds))
+        profile = new_profile(len(choice.executable.program.steps))
+        if choice.rows is None:
+            results = self._results(choice.executable, values, None, profile)
+        else:
+            results = self._cut_results(choice, values, None, profile)
+        taken = profile_of(choice.executable.program.steps, profile)
+        return [results[self._arguments.output_index[name]] for name in names], taken
+
     # Looking inside
 
     @property
@@ -316,25 +334,29 @@ class CompiledModel:
             return self._cut_results(choice, chosen, out)
         return self._results(choice.executable, chosen, out)
 
-    def _results(self, executable: Executable, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
+    def _results(
+        self, executable: Executable, values: Sequence[Any], out: list[Any] | None, profile: Array | None = None
+    ) -> list[Any]:
         """The model's outputs; `out` has an entry for each."""
         program = executable.program
         if program.vocabularies:
             values = native_strings(program, values)
         if not program.results:
-            return executable.run(values, self.num_threads, out)
+            return executable.run(values, self.num_threads, out, profile)
         targets = None if out is None else self._arguments.native_out(program, out)
-        tensors = executable.run(values, self.num_threads, targets)
+        tensors = executable.run(values, self.num_threads, targets, profile)
         return [assembled(result, tensors) for result in program.results]
 
-    def _cut_results(self, choice: Choice, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
+    def _cut_results(
+        self, choice: Choice, values: Sequence[Any], out: list[Any] | None, profile: Array | None = None
+    ) -> list[Any]:
         """The outputs of a program whose inputs were padded, with the rows that were asked for alone."""
         program, rows = choice.executable.program, choice.rows
         assert program.padding is not None and rows is not None
         if out is not None:
             shapes = program.padding.cut_shapes([o.shape for o in program.outputs], rows)
             require_targets(out, program.outputs, shapes)
-        results = program.padding.cut(self._results(choice.executable, values, None), rows)
+        results = program.padding.cut(self._results(choice.executable, values, None, profile), rows)
         return results if out is None else into_targets(results, out)
 
     def _prepare(self, values: Sequence[Any]) -> tuple[Choice, list[Array]]:
