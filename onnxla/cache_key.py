@@ -58,11 +58,12 @@ def _weights(imported: Imported) -> str:
 
 def libraries() -> str:
     """The libraries that have a hand in the code, and their versions."""
-    return ", ".join(f"{name} {_version(name)}" for name in _CODE_MAKERS)
+    return ", ".join(f"{name} {version_of(name)}" for name in _CODE_MAKERS)
 
 
 @cache
-def _version(library: str) -> str:
+def version_of(library: str) -> str:
+    """The version that is installed; `none` without one."""
     try:
         return version(library)
     except PackageNotFoundError:

@@ -9,11 +9,13 @@ used for longest. What cannot be read, or written (a full disk, a read-only fold
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnxla.errors import ArtifactError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
@@ -74,6 +76,21 @@ class KeyComparison:
         return tuple(part for part in self.parts if not part.is_same)
 
 
+Supply: TypeAlias = Callable[[str, Path], bool]
+"""Puts the entry of a key's digest at a path, from wherever else it is kept; gives whether there is one."""
+_supplier: ContextVar[Supply | None] = ContextVar("onnxla_cache_supplier", default=None)
+
+
+@contextmanager
+def supplied_by(supply: Supply) -> Iterator[None]:
+    """What this thread misses in a cache is asked of `supply`, inside the block; what comes is checked as any entry."""
+    before = _supplier.set(supply)
+    try:
+        yield
+    finally:
+        _supplier.reset(before)
+
+
 class CompileCache:
     """The cache in one folder."""
 
@@ -91,6 +108,9 @@ class CompileCache:
         """
         path = self._path(key)
         reason = unfit_reason(path)
+        supply = _supplier.get()
+        if reason is None and supply is not None and supply(key.digest, path):
+            reason = unfit_reason(path)
         if reason is None:
             return None
         if reason:

@@ -1,8 +1,10 @@
 """The process that compiles one model: `python -m onnxla.serving.jobs.child PARENT REQUEST`.
 
-It reads the file REQUEST, what to compile and within which limits, and tells its progress in lines of JSON on what was
-its standard output: `{"progress": [stage, part]}`. It leaves the artifact and, in a file beside it, what became
-of the compile; a process that ends without that file has crashed. Prints of libraries go to standard error.
+It reads the file REQUEST, what to compile and within which limits, and talks in lines of JSON on what was its standard
+output: `{"progress": [stage, part]}`, and `{"want": digest}` where it misses a program that somebody may have compiled,
+which is answered by a line on standard input when the program is in its cache's folder, or nobody has it. It leaves the
+artifact and, in a file beside it, what became of the compile; a process that ends without that file has crashed. Prints
+of libraries go to standard error.
 """
 
 import ctypes
@@ -13,7 +15,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,7 +40,7 @@ def main() -> int:
     _take_limits(limits)
     artifact, outcome = Path(request["artifact"]), Path(request["outcome"])
     try:
-        document = _compiled(Path(request["source"]), request["compile"], artifact, _teller(answers))
+        document = _compiled(request, artifact, answers)
     except (OnnxlaError, MemoryError) as error:
         document = _failure(error, limits)
     write_file(outcome, json.dumps(document))
@@ -80,12 +82,28 @@ def _teller(answers: IO[bytes]) -> Callable[[str, float], None]:
     return tell
 
 
-def _compiled(source: Path, wanted: Any, artifact: Path, tell: Callable[[str, float], None]) -> dict[str, Any]:
-    """Compile, save, and say what came of it. The compiler is imported here, under the limits."""
+def _compiled(request: dict[str, Any], artifact: Path, answers: IO[bytes]) -> dict[str, Any]:
+    """Unpack, compile, save, and say what came of it. The compiler is imported here, under the limits."""
+    from onnxla.runtime.cache import supplied_by
     from onnxla.serving.jobs.outcome import compile_and_save
     from onnxla.serving.jobs.request import request_of_json
+    from onnxla.serving.jobs.unpack import is_archive, unpack
 
-    return compile_and_save(source, request_of_json(wanted), artifact, tell)
+    source, wanted = Path(request["source"]), request["compile"]
+    if request["unpack"] is not None and is_archive(source):
+        unpacked = unpack(source, artifact.parent / "model", **request["unpack"])
+        source = unpacked.model
+        wanted = wanted if unpacked.options is None else unpacked.options
+    with supplied_by(_asker(answers)) if request["asks"] else nullcontext():
+        return compile_and_save(source, request_of_json(wanted), artifact, _teller(answers), request["knobs"])
+
+
+def _asker(answers: IO[bytes]) -> Callable[[str, Path], bool]:
+    def ask(digest: str, path: Path) -> bool:
+        answers.write(json.dumps({"want": digest}).encode() + b"\n")
+        return sys.stdin.buffer.readline() == b"true\n"
+
+    return ask
 
 
 def _failure(error: OnnxlaError | MemoryError, limits: ChildLimits) -> dict[str, Any]:

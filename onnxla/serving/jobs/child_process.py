@@ -13,12 +13,18 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 from onnxla.config import ChildLimits
 from onnxla.errors import FileError, InputError, InternalError, OnnxlaError, ResourceLimitError
 from onnxla.files import open_file
+from onnxla.runtime.cache_files import SUFFIX
+from onnxla.serving.jobs.blobs import DIGEST
 from onnxla.serving.jobs.child import OUT_OF_MEMORY, memory_text
 from onnxla.serving.jobs.outcome import Outcome
 from onnxla.serving.jobs.processes import family, kill_session, usage
@@ -30,22 +36,56 @@ _LOOK_EVERY = 0.05
 _LONGEST_LINE = 1 << 16
 _KEPT_OF_ERRORS = 4096
 _LARGEST_OUTCOME = 256 << 20
+_MOST_PROGRAMS = 4096
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
 """What a child is told of the environment, beside onnxla's own knobs: no keys of object stores, no tokens."""
+
+
+@dataclass(frozen=True)
+class ArchiveLimits:
+    """What an archive may hold, unpacked."""
+
+    most_bytes: int
+    most_files: int
+
+
+class Programs(Protocol):
+    """Where compiled programs are kept by the digests of their keys."""
+
+    def fetch(self, digest: str, path: Path) -> bool:
+        """Put the program there, where it is known; gives whether it is. Raises nothing."""
+        ...
+
+    def keep(self, digest: str, path: Path) -> None:
+        """The program at `path` is what was made for this key. Raises nothing."""
+        ...
 
 
 class ChildProcess:
     """One compile."""
 
     def __init__(
-        self, source: Path, wanted: CompileRequest, limits: ChildLimits, output: Path, progress: Progress
+        self,
+        source: Path,
+        wanted: CompileRequest,
+        limits: ChildLimits,
+        output: Path,
+        progress: Progress,
+        *,
+        knobs: Mapping[str, Any],
+        archive: ArchiveLimits | None,
+        programs: Programs | None,
     ) -> None:
-        """`progress` is called on the thread that calls `run`."""
+        """`progress` and `programs` are called on the thread that calls `run`; the others as for `run_in_child`."""
         self._source = source
         self._wanted = wanted
         self._limits = limits
         self._output = output
         self._progress = progress
+        self._knobs = knobs
+        self._archive = archive
+        self._programs = programs
+        self._fetched: set[str] = set()
         self._cancelled = threading.Event()
         self._line = b""
         self._errors = b""
@@ -68,9 +108,13 @@ class ChildProcess:
 
     def _run_in(self, folder: Path) -> Outcome:
         artifact, outcome, request = folder / "artifact.onnxla", folder / "outcome.json", folder / "request.json"
+        cache = folder / "programs"
         document = {
             "source": os.path.abspath(self._source),
             "compile": self._wanted.to_json(),
+            "knobs": {**self._knobs, **({} if self._programs is None else {"cache_dir": str(cache)})},
+            "unpack": None if self._archive is None else asdict(self._archive),
+            "asks": self._programs is not None,
             "limits": asdict(self._limits),
             "artifact": str(artifact),
             "outcome": str(outcome),
@@ -78,17 +122,24 @@ class ChildProcess:
         request.write_text(json.dumps(document))
         process = self._start(folder, request)
         try:
-            self._watch(process)
+            self._watch(process, cache)
         finally:
             kill_session(process.pid)
             code = process.wait()
-            for pipe in (process.stdout, process.stderr):
+            for pipe in (process.stdin, process.stdout, process.stderr):
                 assert pipe is not None
                 pipe.close()
         found = self._outcome(outcome, code)
         if found.error is None:
             os.replace(artifact, self._output)
+            self._keep_programs(cache)
         return found
+
+    def _keep_programs(self, cache: Path) -> None:
+        if self._programs is not None:
+            for path in sorted(cache.glob(f"*{SUFFIX}"))[:_MOST_PROGRAMS]:
+                if path.stem not in self._fetched and path.is_file() and not path.is_symlink():
+                    self._programs.keep(path.stem, path)
 
     def _start(self, folder: Path, request: Path) -> "subprocess.Popen[bytes]":
         # In the root folder, and without the current one among the places of modules: no file of a model is imported.
@@ -96,7 +147,7 @@ class ChildProcess:
         places = os.pathsep.join(os.path.abspath(p) for p in sys.path if p)
         return subprocess.Popen(
             [sys.executable, "-m", "onnxla.serving.jobs.child", str(os.getpid()), str(request)],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd="/",
@@ -105,11 +156,12 @@ class ChildProcess:
             bufsize=0,
         )
 
-    def _watch(self, process: "subprocess.Popen[bytes]") -> None:
+    def _watch(self, process: "subprocess.Popen[bytes]", cache: Path) -> None:
         """Until it has ended, though nobody has waited for it. Raises ResourceLimitError, OnnxlaError."""
         end = time.monotonic() + self._limits.wall_seconds
         with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ, self._hear)  # type: ignore[arg-type]
+            hear = partial(self._hear, process, cache)
+            selector.register(process.stdout, selectors.EVENT_READ, hear)  # type: ignore[arg-type]
             selector.register(process.stderr, selectors.EVENT_READ, self._hear_errors)  # type: ignore[arg-type]
             looked = 0.0
             while not _has_ended(process.pid):
@@ -142,16 +194,30 @@ class ChildProcess:
                 selector.unregister(key.fileobj)
         return bool(ready)
 
-    def _hear(self, data: bytes) -> None:
+    def _hear(self, process: "subprocess.Popen[bytes]", cache: Path, data: bytes) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
         try:
             for line in lines:
-                stage, part = json.loads(line)["progress"]
-                self._progress(str(stage), min(1.0, max(0.0, float(part))))
+                said = json.loads(line)
+                if "want" in said:
+                    self._answer(process, cache, str(said["want"]))
+                else:
+                    stage, part = said["progress"]
+                    self._progress(str(stage), min(1.0, max(0.0, float(part))))
         except (ValueError, KeyError, TypeError) as error:
             raise InternalError(f"the process that compiles says what nobody understands: {error!r}") from error
         if len(self._line) > _LONGEST_LINE:
             raise InternalError("the process that compiles says more than anybody wants to know")
+
+    def _answer(self, process: "subprocess.Popen[bytes]", cache: Path, digest: str) -> None:
+        """Put the program where the child looks for it, if it is known, and say so."""
+        if self._programs is None or not DIGEST.fullmatch(digest):
+            raise ValueError(f"{digest!r} is no digest")
+        known = self._programs.fetch(digest, cache / f"{digest}{SUFFIX}")
+        self._fetched |= {digest} if known else set()
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended
+            process.stdin.write(b"true\n" if known else b"false\n")
 
     def _hear_errors(self, data: bytes) -> None:
         self._errors = (self._errors + data)[-_KEPT_OF_ERRORS:]

@@ -9,11 +9,12 @@ process ends, in whatever way.
 import asyncio
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from onnxla.config import ChildLimits
-from onnxla.serving.jobs.child_process import ChildProcess
+from onnxla.serving.jobs.child_process import ArchiveLimits, ChildProcess, Programs
 from onnxla.serving.jobs.outcome import Outcome
 from onnxla.serving.jobs.request import CompileRequest
 from onnxla.watch import Progress
@@ -26,14 +27,16 @@ async def compile_in_child(
     progress: Progress | None = None,
     *,
     output: Path,
+    **more: Any,
 ) -> Path:
     """Compile the model in a file or a SavedModel's folder to the artifact `output`, which is returned.
 
     `options` are keyword arguments of `onnxla.compile` as `CompileRequest` has them. `progress` is called on this loop.
+    `more` as for `run_in_child`.
 
     Raises what `onnxla.compile` raises; ResourceLimitError beyond `limits`; InternalError for a child that crashed.
     """
-    outcome = await run_in_child(source, options, limits, progress, output=output)
+    outcome = await run_in_child(source, options, limits, progress, output=output, **more)
     if outcome.error is not None:
         raise outcome.error
     return output
@@ -46,8 +49,14 @@ async def run_in_child(
     progress: Progress | None = None,
     *,
     output: Path,
+    knobs: Mapping[str, Any] | None = None,
+    archive: ArchiveLimits | None = None,
+    programs: Programs | None = None,
 ) -> Outcome:
     """As `compile_in_child`, with all that is known of the compile; a model that cannot be compiled raises nothing.
+
+    `knobs` are further ones of `CompileOptions`, such as `cache_dir`. With `archive`, the source may be an archive too.
+    `programs` is where single programs are looked up and kept, in place of a cache's folder.
 
     Raises InputError for options that are none, ResourceLimitError, InternalError.
     """
@@ -58,7 +67,16 @@ async def run_in_child(
         if progress is not None:
             loop.call_soon_threadsafe(progress, stage, part)
 
-    child = ChildProcess(source, wanted, limits or ChildLimits.from_environment(), output, tell)
+    child = ChildProcess(
+        source,
+        wanted,
+        limits or ChildLimits.from_environment(),
+        output,
+        tell,
+        knobs=knobs or {},
+        archive=archive,
+        programs=programs,
+    )
     done: asyncio.Future[Outcome] = loop.create_future()
 
     def finish(outcome: Outcome | None, error: BaseException | None) -> None:
@@ -75,10 +93,8 @@ async def run_in_child(
             outcome = child.run()
         except BaseException as found:
             error = found
-        try:
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
             loop.call_soon_threadsafe(finish, outcome, error)
-        except RuntimeError:  # the loop has ended, and nobody waits any more
-            return
 
     threading.Thread(target=work, name="onnxla compile", daemon=True).start()
     try:

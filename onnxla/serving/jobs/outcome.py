@@ -25,15 +25,20 @@ Json = Any
 
 
 def compile_and_save(
-    source: Path, wanted: CompileRequest, artifact: Path, progress: Callable[[str, float], None]
+    source: Path,
+    wanted: CompileRequest,
+    artifact: Path,
+    progress: Callable[[str, float], None],
+    knobs: Mapping[str, Json],
 ) -> dict[str, Json]:
-    """Compile the model in a file or folder, and write the artifact where that succeeds.
+    """Compile the model in a file or folder, and write the artifact where that succeeds. `knobs` are those of
+    `CompileOptions` that are no client's to choose.
 
     Raises what `onnxla.compile` raises for what is no model, wrong arguments, limits and devices; a model that cannot
     be compiled, whatever its problems, has an outcome that says so.
     """
     try:
-        compiled = compile_model(source, **wanted.arguments(), progress=progress)
+        compiled = compile_model(source, **wanted.arguments(**knobs), progress=progress)
         explained = explain(source, **wanted.explain_arguments())
         _require_code(compiled, explained)
     except CompileError as error:
