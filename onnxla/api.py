@@ -23,7 +23,7 @@ from onnxla.padding import with_padding
 from onnxla.runtime.model import CompiledModel, load_compiled
 from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
-from onnxla.runtime.signature import input_tensors, result_tensors
+from onnxla.runtime.signature import ModelSignature, input_tensors, result_tensors
 from onnxla.runtime.specialisations import Specialise
 from onnxla.runtime.streams import gpu_number
 from onnxla.sources import OnnxSource, Shapes, Source, may_compile_later
@@ -147,6 +147,32 @@ def compile(
         state=source.state,
         device=device if programs or device is not None or targets == ["cpu"] else "cuda",
     )
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a model says of itself."""
+
+    signature: ModelSignature
+    """Open dimensions by name."""
+    has_state: bool
+    """Whether running changes variables."""
+
+
+def read_declaration(
+    model: Model,
+    *,
+    limits: Limits | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    signature: str | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Declaration:
+    """The inputs and outputs that a model declares: it is read, and not compiled. Arguments and errors as `compile`."""
+    _require_model(model)
+    cut = _Cut(signature, inputs, outputs)
+    source = _source(model, _options(None), limits or Limits.from_environment(), {}, folder, cut)
+    return Declaration(source.signature({}, {}), bool(source.state))
 
 
 def _require_model(model: object) -> None:

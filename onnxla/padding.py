@@ -26,28 +26,38 @@ def with_padding(
     name: str,
 ) -> Program:
     """`program`, made for `sizes`, as one that also takes less of the dimension `name`, down to what the next smaller
-    size of `dims` serves.
+    size of `dims` serves. Whether its rows are also those that the program of that smaller size gives is in its padding.
 
     Raises InputError where padding is not for this model or target, CompileError where independence is not proven.
     """
     rows, least = sizes[name] if name in sizes else 0, _least(dims, sizes, name)
     _require_plain(program, name)
     inputs = _rows_of_inputs(source, program, shapes, sizes, name)
-    if least >= rows:
+    if rows <= 1:
         return program
     outputs: tuple[Rows | None, ...] | None = None
+    combines = True
     with watch.span(f"rows along {name}", 0.9, 1.0):
         large = source.load(shapes, sizes, {}).module
-        for done, fewer in enumerate(range(least, rows)):
-            watch.part_done(done / (rows - least))
-            small = source.load(shapes, {**sizes, name: fewer}, {}).module
-            found = prove_rows(large, small, Sizes(rows, fewer), {k: d for k, (_, d) in inputs.items()}, name)
+        smaller = least - 1  # which has code of its own, where it is not 0
+        counts = range(max(smaller, 1), rows)
+        for done, fewer in enumerate(counts):
+            watch.part_done(done / len(counts))
+            try:
+                small = source.load(shapes, {**sizes, name: fewer}, {}).module
+                found = prove_rows(large, small, Sizes(rows, fewer), {k: d for k, (_, d) in inputs.items()}, name)
+            except CompileError:
+                if fewer != smaller:
+                    raise
+                combines = False
+                continue
             if outputs not in (None, found):
                 raise CompileError(f"batches cannot be padded along {name}: an output has its rows in several places")
             outputs = found
-    assert outputs is not None
+    if outputs is None:
+        return program
     places = tuple(None if o is None else OutputRows(o.dimension, o.outer, o.inner) for o in outputs)
-    return replace(program, padding=Padding(name, rows, least, dict(inputs.values()), places))
+    return replace(program, padding=Padding(name, rows, least, dict(inputs.values()), places, combines))
 
 
 def _least(dims: Mapping[str, Sequence[int]], sizes: Mapping[str, int], name: str) -> int:

@@ -43,11 +43,15 @@ class Padding:
     """The dimension of the rows, for the inputs that have them."""
     outputs: tuple[OutputRows | None, ...]
     """Of each output; None for one that all rows share."""
+    combines: bool = False
+    """Whether the rows are also those that the program of the next smaller size gives, where there is one: then runs of
+    few rows may be put together in one of many."""
 
     def to_json(self) -> Any:
         """As an artifact stores it."""
         places = [None if o is None else [o.dimension, o.outer, o.inner] for o in self.outputs]
-        return {**{n: getattr(self, n) for n in ("name", "rows", "least")}, "inputs": self.inputs, "outputs": places}
+        plain = {n: getattr(self, n) for n in ("name", "rows", "least", "inputs", "combines")}
+        return {**plain, "outputs": places}
 
     @staticmethod
     def from_json(stored: Any) -> "Padding":
@@ -57,7 +61,10 @@ class Padding:
         if not all(type(n) is int and 0 <= n < _LARGEST for n in numbers) or type(stored["name"]) is not str:
             raise ArtifactError("the manifest is malformed: padding that is no padding")
         outputs = tuple(None if place is None else OutputRows(*place) for place in stored["outputs"])
-        return Padding(stored["name"], stored["rows"], stored["least"], dict(stored["inputs"]), outputs)
+        combines = stored.get("combines", False)
+        if type(combines) is not bool:
+            raise ArtifactError("the manifest is malformed: padding that is no padding")
+        return Padding(stored["name"], stored["rows"], stored["least"], dict(stored["inputs"]), outputs, combines)
 
     def fits(self, inputs: "Sequence[TensorSignature]", outputs: "Sequence[TensorSignature]") -> bool:
         """Whether a program of this interface can be padded so."""

@@ -1,0 +1,164 @@
+"""The folder of models, as Triton has it:
+
+    resnet/config.pbtxt          optional
+    resnet/1/model.onnx          one of `FILES` in a folder for each version
+    resnet/2/model.onnxla
+    digits/model.onnx            without versions: version 1
+
+Names come from clients: they are compared with what is in the folder, and never make a path. Links may lead to other
+places of the repository, and nowhere else.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onnxla.errors import harmless_line
+from onnxla.files import read_file
+from onnxla.serving.errors import InvalidRequestError, UnknownModelError
+
+FILES = (
+    "model.onnxla",
+    "model.onnx",
+    "model.savedmodel",
+    "model.graphdef",
+    "model.pb",
+    "model.hlo",
+    "model.mlir",
+    "model.stablehlo",
+)
+"""What a model is found under; a SavedModel is a folder."""
+CONFIG = "config.pbtxt"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_VERSION = re.compile(r"[1-9][0-9]{0,17}")
+_MOST_FILES = 10_000
+_MOST_CONFIG = 16 << 20
+
+Stamp = tuple[tuple[str, int, int, int], ...]
+"""Path, size, time and number of every file: when it differs, the files have changed."""
+
+
+@dataclass(frozen=True)
+class VersionFiles:
+    """One version of a model on disk."""
+
+    version: int
+    path: Path
+    """The model's file, or the folder of a SavedModel."""
+    stamp: Stamp = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """One model on disk."""
+
+    name: str
+    folder: Path
+    versions: Mapping[int, VersionFiles]
+    problems: Mapping[int, str]
+    """Versions that are there but have no model that can be read, and why."""
+    config: str | None
+    """The text of `config.pbtxt`."""
+
+
+class Repository:
+    """Reads the folder anew with every call; keeps nothing."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises InvalidRequestError where there is no such folder."""
+        self.root = Path(os.path.realpath(root))
+        if not self.root.is_dir():
+            raise InvalidRequestError(f"{root} is no folder of models")
+
+    def names(self) -> list[str]:
+        """The models that there are: folders with names that can be one."""
+        with os.scandir(self.root) as entries:
+            return sorted(e.name for e in entries if _NAME.fullmatch(e.name) and e.is_dir())
+
+    def read(self, name: str, file_name: str = "") -> ModelFiles:
+        """The versions of a model; `file_name` is what the configuration calls the file.
+
+        Raises UnknownModelError where there is none, InvalidRequestError for files that are not to be read.
+        """
+        if not _NAME.fullmatch(name) or name not in self.names():
+            raise UnknownModelError(f"the repository has no model {harmless_line(name)[:200]!r}")
+        folder = self._inside(self.root / name)
+        config_path = folder / CONFIG
+        config = None
+        if os.path.lexists(config_path):
+            config = self._text(config_path)
+        versions, problems = {}, {}
+        for version, place in self._places(folder, file_name):
+            try:
+                path = self._inside(self._model_in(place, file_name))
+                versions[version] = VersionFiles(version, path, self._stamp(path))
+            except (InvalidRequestError, OSError) as error:
+                problems[version] = str(error)
+        return ModelFiles(name, folder, versions, problems, config)
+
+    def _places(self, folder: Path, file_name: str) -> Iterator[tuple[int, Path]]:
+        """Versions, and the folder in which the model of each is looked for."""
+        found = sorted(int(p.name) for p in folder.iterdir() if _VERSION.fullmatch(p.name) and p.is_dir())
+        if found:
+            yield from ((version, folder / str(version)) for version in found)
+        elif any(os.path.lexists(folder / name) for name in ((file_name,) if file_name else FILES)):
+            yield 1, folder
+
+    def _model_in(self, place: Path, file_name: str) -> Path:
+        if file_name:
+            if not _NAME.fullmatch(file_name):
+                raise InvalidRequestError(f"default_model_filename {harmless_line(file_name)!r} is no plain name")
+            names: tuple[str, ...] = (file_name,)
+        else:
+            names = FILES
+        found = [name for name in names if os.path.lexists(place / name)]
+        where = place.relative_to(self.root)
+        if not found:
+            raise InvalidRequestError(f"{where} has none of {', '.join(names)}")
+        if len(found) > 1:
+            raise InvalidRequestError(
+                f"{where} has {' and '.join(found)}: keep one, or name it by default_model_filename in {CONFIG}"
+            )
+        return place / found[0]
+
+    def _inside(self, path: Path) -> Path:
+        """`path` without links. Raises InvalidRequestError where it leads out of the repository."""
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(self.root):
+            raise InvalidRequestError(f"{path.relative_to(self.root)} is a link that leads out of the repository")
+        return real
+
+    def _text(self, path: Path) -> str:
+        where = path.relative_to(self.root)
+        try:
+            real = self._inside(path)
+            if real.stat().st_size > _MOST_CONFIG:
+                raise InvalidRequestError(f"{where} has more than {_MOST_CONFIG} bytes")
+            return read_file(real).decode()
+        except OSError as error:
+            raise InvalidRequestError(f"{where} cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError:
+            raise InvalidRequestError(f"{where} is not UTF-8") from None
+
+    def _stamp(self, path: Path) -> Stamp:
+        """Of a SavedModel and of ONNX with external data, all files beside it count: it may read any of them."""
+        folder = path if path.is_dir() else path.parent
+        rows = []
+        for place, folders, files in os.walk(folder):
+            if path.is_file():
+                folders[:] = [f for f in folders if not _VERSION.fullmatch(f)]
+            for name in files:
+                if name == CONFIG:
+                    continue
+                info = os.lstat(os.path.join(place, name))
+                if stat.S_ISLNK(info.st_mode):
+                    self._inside(Path(place) / name)
+                rows.append(
+                    (os.path.relpath(os.path.join(place, name), folder), info.st_size, info.st_mtime_ns, info.st_ino)
+                )
+                if len(rows) > _MOST_FILES:
+                    raise InvalidRequestError(f"{folder.relative_to(self.root)} has more than {_MOST_FILES} files")
+        return tuple(sorted(rows))

@@ -1,0 +1,223 @@
+"""One version of a model that is served: its code, its queue, its counts."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from onnxla.errors import OnnxlaError
+from onnxla.serving.code import Code
+from onnxla.serving.errors import (
+    DeadlineError,
+    InvalidRequestError,
+    NotReadyError,
+    OverloadedError,
+    ServingError,
+)
+from onnxla.serving.instances import Runner
+from onnxla.serving.interface import Arranged
+from onnxla.serving.measurements import ModelMeasurements
+from onnxla.serving.model_config import ModelConfig, Warmup
+from onnxla.serving.recorder import Recorder
+from onnxla.serving.repository import VersionFiles
+from onnxla.serving.requests import InferRequest, InferResponse, ModelStatistics
+from onnxla.serving.scheduler import Scheduler, serving_error
+from onnxla.serving.settings import EngineSettings
+from onnxla.serving.variant import Variant
+
+_LOG = logging.getLogger("onnxla")
+_KNOWN_FAILURES = 64
+"""Sets of shapes of which it is remembered that they do not compile."""
+_WARM_RUNS = 3
+
+
+class ServedVersion:
+    """Answers requests, from `start` to `close`."""
+
+    def __init__(
+        self,
+        name: str,
+        files: VersionFiles,
+        config: ModelConfig,
+        code: Code,
+        runners: Sequence[Runner],
+        settings: EngineSettings,
+    ) -> None:
+        self.name, self.version = name, str(files.version)
+        self.files, self.config, self.code = files, config, code
+        self._recorder = Recorder(name, self.version)
+        self._scheduler = Scheduler(
+            runners,
+            self._recorder,
+            name=f"{name}-{self.version}",
+            batching=config.batching,
+            queue_size=config.queue_size or settings.queue_size,
+            inline_seconds=settings.inline_seconds,
+            has_state=code.has_state,
+        )
+        self._runner = runners[0]
+        self._waiting_shapes = settings.waiting_shapes
+        self._making: dict[Hashable, asyncio.Task[Variant]] = {}
+        self._failed: OrderedDict[Hashable, str] = OrderedDict()
+        self._active = 0
+        self._ended: asyncio.Event | None = None
+
+    # Requests
+
+    async def infer(self, request: InferRequest) -> InferResponse:
+        """Raises ServingErrors."""
+        arrived = time.perf_counter_ns()
+        self._active += 1
+        try:
+            given = self.code.interface.arrange(request.inputs)
+            wanted = self.code.interface.wanted(request.outputs)
+            variant = self.code.find(given)
+            if variant is None:
+                variant = await self._made(given, request)
+            config = self.config
+            until = None if config.queue_timeout is None else time.monotonic() + config.queue_timeout
+            expires = request.deadline if config.timeout_override else None
+            results = await self._scheduler.run(variant, given, expires, until)
+            outputs = {name: results[place] for name, place in wanted}
+            return InferResponse(self.name, self.version, outputs, request.id)
+        except ServingError as error:
+            self._recorder.failure(type(error).__name__, arrived)
+            raise
+        except asyncio.CancelledError:
+            self._recorder.failure("Cancelled", arrived)
+            raise
+        except Exception as error:
+            self._recorder.failure(type(error).__name__, arrived)
+            raise serving_error(error) from error
+        finally:
+            self._active -= 1
+            if not self._active and self._ended is not None:
+                self._ended.set()
+
+    async def _made(self, given: Arranged, request: InferRequest) -> Variant:
+        """The code for new shapes, which others may be waiting for already."""
+        key = self.code.key(given)
+        if key in self._failed:
+            raise InvalidRequestError(self._failed[key])
+        task = self._making.get(key)
+        if task is None:
+            if len(self._making) >= self._waiting_shapes:
+                raise OverloadedError(
+                    f"{len(self._making)} sets of shapes of this model wait for their code already", retry_after=1.0
+                )
+            task = self._making[key] = asyncio.create_task(self._make(key, given))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if not request.wait:
+            raise NotReadyError(
+                f"the code for shapes {[list(a.shape) for a in given.arrays]} is being compiled", retry_after=1.0
+            )
+        left = None if request.deadline is None else request.deadline - time.monotonic()
+        done, _ = await asyncio.wait([task], timeout=left)
+        if not done:
+            raise DeadlineError("the deadline passed while the code for these shapes was compiled")
+        if task.cancelled():
+            raise NotReadyError("the model is unloaded")
+        return task.result()
+
+    async def _make(self, key: Hashable, given: Arranged) -> Variant:
+        """Raises ServingErrors."""
+        start = time.perf_counter_ns()
+        try:
+            return await self.code.make(given)
+        except InvalidRequestError:
+            raise
+        except OnnxlaError as error:
+            text = f"shapes {[list(a.shape) for a in given.arrays]} cannot be compiled: {error}"
+            self._failed[key] = text
+            while len(self._failed) > _KNOWN_FAILURES:
+                self._failed.popitem(last=False)
+            raise InvalidRequestError(text) from error
+        finally:
+            self._recorder.statistics.compiles.add(time.perf_counter_ns() - start)
+            self._making.pop(key, None)
+
+    # Counts
+
+    @property
+    def statistics(self) -> ModelStatistics:
+        counts = self._recorder.statistics
+        counts.queued, counts.running = self._scheduler.waiting, self._scheduler.running
+        programs = {id(p): p for v in self.code.variants() for p in v.model.programs}.values()
+        counts.memory_bytes = sum(p.weights.nbytes + p.arena_bytes for p in programs)
+        return counts
+
+    @property
+    def measurements(self) -> ModelMeasurements:
+        found = self._recorder.measurements
+        found.specialisations = len(self.code.variants())
+        return found
+
+    # Begin and end
+
+    async def warm_up(self, in_thread: Callable[[Callable[[], None]], Any]) -> None:
+        """Run what the configuration says, and what there is code for, before anybody waits: its time is known then.
+
+        Raises ServingErrors where a run of the configuration fails.
+        """
+        for sample in self.config.warmup:
+            given = self._sample(sample)
+            for _ in range(sample.count):
+                variant = self.code.find(given) or await self._made(given, InferRequest(self.name, {}))
+                await self._scheduler.run(variant, given, None, None)
+        if not self.code.has_state:
+            await in_thread(lambda: self._run_zeros())
+
+    def _run_zeros(self) -> None:
+        for variant in self.code.variants():
+            for program in variant.model.programs if variant.rows is not None else variant.model.programs[:1]:
+                if program.constants or len(program.inputs) != len(self.code.interface.inputs):
+                    continue
+                arrays = [np.zeros(t.shape, t.dtype) for t in program.inputs]
+                if program.vocabularies:
+                    continue
+                size = 0
+                if variant.rows is not None:
+                    k = next(k for k, d in enumerate(variant.rows.inputs) if d is not None)
+                    size = program.inputs[k].shape[variant.rows.inputs[k]]  # type: ignore[index]
+                for k in range(_WARM_RUNS):
+                    start = time.perf_counter()
+                    self._runner.run(variant, arrays)
+                    if k:
+                        variant.measured(size, time.perf_counter() - start)
+
+    def _sample(self, sample: Warmup) -> Arranged:
+        interface = self.code.interface
+        dtypes = interface.dtypes
+        unknown = sorted(set(sample.shapes) ^ set(dtypes))
+        if unknown:
+            raise InvalidRequestError(f"model_warmup: inputs are missing or unknown: {', '.join(unknown)}")
+        random = np.random.default_rng(0)
+        arrays = {}
+        for name, shape in sample.shapes.items():
+            rows = interface.rows_of(name)
+            if rows is not None:
+                shape = (*shape[:rows], sample.batch, *shape[rows:])
+            if dtypes[name] == object:
+                arrays[name] = np.full(shape, b"", object)
+            elif name in sample.random:
+                arrays[name] = random.random(shape).astype(dtypes[name])
+            else:
+                arrays[name] = np.zeros(shape, dtypes[name])
+        return interface.arrange(arrays)
+
+    async def drain(self) -> None:
+        """Returns when the requests that have begun have ended. Nobody may begin another."""
+        if self._active:
+            self._ended = asyncio.Event()
+            await self._ended.wait()
+
+    def close(self) -> None:
+        """What waits is refused; instances end behind what they run."""
+        for task in self._making.values():
+            task.cancel()
+        self._scheduler.close()
+        self.code.close()
