@@ -4,6 +4,7 @@
 """
 
 import itertools
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
@@ -13,11 +14,12 @@ from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
 from onnxla.serving.compiling import CompileService
-from onnxla.serving.errors import InvalidRequestError
+from onnxla.serving.errors import InvalidRequestError, NotReadyError
 from onnxla.serving.interface import Arranged, Interface
+from onnxla.serving.jobs.request import CompileRequest
 from onnxla.serving.model_config import ModelConfig
 from onnxla.serving.repository import VersionFiles
-from onnxla.serving.requests import Array
+from onnxla.serving.requests import Array, Duration
 from onnxla.serving.row_plans import assumed_rows, find_batch, proven_rows
 from onnxla.serving.variant import Variant
 
@@ -30,6 +32,8 @@ class Code(Protocol):
 
     interface: Interface
     has_state: bool
+    compiles: Duration
+    cache_hits: int
 
     def find(self, given: Arranged) -> Variant | None:
         """The code for these shapes, if there is any yet."""
@@ -54,6 +58,7 @@ class ArtifactCode:
     def __init__(self, model: CompiledModel, files: VersionFiles, config: ModelConfig) -> None:
         """Raises InvalidRequestError where the configuration asks for batches that the code is not for."""
         self.has_state = bool(model.state)
+        self.compiles, self.cache_hits = Duration(), len(model.programs)
         signature = ModelSignature(tuple(model.get_inputs()), tuple(model.get_outputs()))
         self._any: Variant | None = None
         self._by_shapes: dict[Hashable, Variant] = {}
@@ -66,7 +71,7 @@ class ArtifactCode:
         for program in model.programs:
             shapes = tuple(_without(t.shape, batch.inputs.get(t.name)) for t in program.inputs)
             groups.setdefault(shapes, []).append(program)
-        for shapes, programs in groups.items():
+        for key, programs in groups.items():
             plan = (
                 assumed_rows(signature, batch, [_rows_of(p, batch.inputs) for p in programs])
                 if config.assume_independent_rows
@@ -76,7 +81,7 @@ class ArtifactCode:
                 raise InvalidRequestError(
                     f"max_batch_size is {config.max_batch_size}, and the artifact has {plan.most}"
                 )
-            self._by_shapes[shapes] = Variant(model, plan, files.path)
+            self._by_shapes[key] = Variant(model, plan, files.path)
         self.interface = Interface(signature, batch.inputs, config.max_batch_size)
 
     def find(self, given: Arranged) -> Variant | None:
@@ -110,6 +115,7 @@ class CompiledCode:
     ) -> None:
         """Raises InvalidRequestError for a configuration that does not fit the model."""
         self.has_state = has_state
+        self.compiles, self.cache_hits = Duration(), 0
         self._files, self._config, self._signature = files, config, signature
         self._compiling, self._keep = compiling, keep_artifacts
         self._batch = find_batch(signature, config) if config.max_batch_size else None
@@ -192,7 +198,7 @@ class CompiledCode:
             "num_threads": config.num_threads,
             "signature": config.signature,
             "fallback": config.fallback,
-            "constants": constants or None,
+            "constants": constants,
         }
         if self._batch is None:
             arguments["shapes"] = {
@@ -205,13 +211,21 @@ class CompiledCode:
             arguments["dims"] = {**sizes, self._batch.name: list(self._batch.sizes)}
             if not config.assume_independent_rows and self._batch.sizes != (1,):
                 arguments["options"] = {**config.options, "pad_to_bucket": self._batch.name}
+        start = time.perf_counter_ns()
+        self._require_same_files()
         try:
-            made = await self._compiling.compile(self._files.path, arguments, config.device, self._keep)
+            made = await self._compiling.compile(
+                self._files.path, CompileRequest(**arguments), config.device, self._keep
+            )
+            self._require_same_files()
+            self.compiles.add(time.perf_counter_ns() - start)
+            self.cache_hits += made.cached
         except CompileError as error:
             if self._batch is None or "batches cannot be padded" not in str(error):
                 raise
             raise InvalidRequestError(
-                f"{error}\n  hint   leave max_batch_size out, or set the parameter assume_independent_rows if you know better"
+                f"{error}\n  hint   leave max_batch_size out, or set the parameter assume_independent_rows if you know "
+                "better"
             ) from error
         plan = None
         if self._batch is not None:
@@ -229,6 +243,11 @@ class CompiledCode:
         while len(self._known) > config.specialisations:
             self._drop()
         return variant
+
+    def _require_same_files(self) -> None:
+        """One version is one model: code for further shapes is made of the same files. Raises NotReadyError."""
+        if self._files.have_changed():
+            raise NotReadyError("the model's files have changed since it was loaded: it must be loaded again")
 
     def _drop(self) -> None:
         """Let go of the code that was used longest ago. Runs that have it end on it."""

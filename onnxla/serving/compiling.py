@@ -1,20 +1,24 @@
 """Compiling, loading and reading of models for the engine, off the event loop, at most so many at once."""
 
 import asyncio
-import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from onnxla.api import Declaration, read_declaration
 from onnxla.api import compile as compile_model
-from onnxla.errors import OnnxlaError
+from onnxla.config import ChildLimits
+from onnxla.errors import CompileError, OnnxlaError
+from onnxla.frontends.explain import explain
 from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.serving.jobs.compile_in_child import run_in_child
+from onnxla.serving.jobs.outcome import require_code
+from onnxla.serving.jobs.request import CompileRequest
 from onnxla.serving.measurements import EngineMeasurements
 from onnxla.serving.settings import EngineSettings
 
@@ -28,14 +32,8 @@ class Compiled:
     model: CompiledModel
     artifact: Path | None
     """None where nobody else needs it."""
-    seconds: float
     cached: bool
     """Whether all of its code was in the compile cache."""
-
-    def forget(self, folder: Path) -> None:
-        """Remove the artifact, if it was made in `folder`."""
-        if self.artifact is not None and self.artifact.parent == folder:
-            self.artifact.unlink(missing_ok=True)
 
 
 class CompileService:
@@ -65,10 +63,11 @@ class CompileService:
         """Raises what `load_compiled` raises."""
         return await self.in_thread(lambda: load_compiled(path, num_threads=num_threads, device=device))
 
-    async def compile(self, path: Path, arguments: Mapping[str, Any], device: str | None, keep: bool) -> Compiled:
-        """Compile the model at `path`; `arguments` are keywords of `onnxla.compile`. `keep`: an artifact is needed.
+    async def compile(self, path: Path, wanted: CompileRequest, device: str | None, keep: bool) -> Compiled:
+        """Compile the model at `path`. `keep`: an artifact is needed.
 
-        Raises what `onnxla.compile` raises.
+        Raises what `onnxla.compile` raises, and for a model whose code must wait for the arrays of a run the
+        CompileError that says for which; ResourceLimitError beyond the limits of the process.
         """
         counts = self._measurements
         counts.compiles_waiting += 1
@@ -78,10 +77,16 @@ class CompileService:
             counts.compiles_waiting -= 1
         counts.compiling += 1
         start = time.perf_counter()
+        self._made += 1
+        artifact = self.folder / f"{self._made}.onnxla"
         try:
-            made = await self._compile(path, arguments, device, keep)
-        except OnnxlaError:
-            counts.compiles_failed += 1
+            if self._settings.compile_in == "process":
+                made = await self._in_process(path, wanted, device, artifact)
+            else:
+                made = await self.in_thread(lambda: self._here(path, wanted, device, artifact if keep else None))
+        except OnnxlaError as error:
+            waits_for_values = isinstance(error, CompileError) and error.needs_constants
+            counts.compiles_failed += not waits_for_values
             raise
         finally:
             counts.compiling -= 1
@@ -92,20 +97,23 @@ class CompileService:
             counts.cache_misses += not made.cached
         return made
 
-    async def _compile(self, path: Path, arguments: Mapping[str, Any], device: str | None, keep: bool) -> Compiled:
-        self._made += 1
-        artifact = self.folder / f"{self._made}.onnxla"
-        options = dict(arguments.get("options") or {}) | {
-            "compile_timeout": self._settings.compile_seconds or None,
-            "cache_dir": self._settings.cache_dir or os.environ.get("ONNXLA_CACHE_DIR"),
-        }
+    async def _in_process(self, path: Path, wanted: CompileRequest, device: str | None, artifact: Path) -> Compiled:
+        settings = self._settings
+        limits = ChildLimits.from_environment(
+            memory_bytes=settings.compile_memory, wall_seconds=settings.compile_seconds
+        )
+        knobs = {} if settings.cache_dir is None else {"cache_dir": settings.cache_dir}
+        outcome = await run_in_child(path, wanted, limits, output=artifact, knobs=knobs)
+        if outcome.error is not None:
+            raise outcome.error
+        model = await self.load(artifact, wanted.num_threads, device)
+        return Compiled(model, artifact, all(report.from_cache for report in outcome.reports))
 
-        def work() -> Compiled:
-            start = time.perf_counter()
-            model = compile_model(path, **{**arguments, "options": options}, device=device)
-            cached = all(report.from_cache for report in model.reports) and bool(model.reports)
-            if keep:
-                model.save(artifact)
-            return Compiled(model, artifact if keep else None, time.perf_counter() - start, cached)
-
-        return await self.in_thread(work)
+    def _here(self, path: Path, wanted: CompileRequest, device: str | None, artifact: Path | None) -> Compiled:
+        cache = {} if self._settings.cache_dir is None else {"cache_dir": self._settings.cache_dir}
+        knobs = {"compile_timeout": self._settings.compile_seconds, **cache}
+        model = compile_model(path, **wanted.arguments(**knobs), device=device)
+        require_code(model, lambda: explain(path, **wanted.explain_arguments()))
+        if artifact is not None:
+            model.save(artifact)
+        return Compiled(model, artifact, bool(model.reports) and all(report.from_cache for report in model.reports))

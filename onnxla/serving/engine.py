@@ -1,7 +1,7 @@
 """`ServingEngine`: the models of a repository, loaded, reloaded and unloaded while requests run.
 
-A version that is loaded again is loaded beside the old one, which takes no more requests from the moment that the new one
-is ready, and ends when its last request has.
+A version that is loaded again is loaded beside the old one, which takes no more requests from the moment that the new
+one is ready, and ends when its last request has.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class ServingEngine:
     """Implements `requests.Engine`. Create it on the event loop that it is used on."""
 
     def __init__(self, settings: EngineSettings, load_code: LoadCode = load_code) -> None:
-        """`load_code` is replaced by measurements that run models by others. Raises InvalidRequestError without a folder."""
+        """`load_code` is another one for measurements that run models otherwise. Raises InvalidRequestError."""
         self.settings = settings
         self._repository = Repository(settings.repository)
         self._measurements = EngineMeasurements()
@@ -327,6 +327,9 @@ class ServingEngine:
             if code is not None:
                 code.close()
             raise InvalidRequestError(str(error)) from error
+        except Exception as error:
+            _LOG.exception("model %s is not loaded", harmless_line(model.name))
+            raise ServingError(f"{type(error).__name__} while it was loaded; the log says more") from error
         for text in code.interface.left_out:
             _LOG.warning("model %s: %s; it is not served", harmless_line(model.name), harmless_line(text))
         self._measurements.load_seconds.add(time.perf_counter() - start)

@@ -56,6 +56,8 @@ _OF_OTHER_ENGINES = re.compile(
     r"(intra_op|inter_op|execution_mode|enable_mem|memory\.|cudnn_|gpu_mem|arena_|TRITON|level$)"
 )
 """Parameters of Triton's other backends, which only say how to be fast."""
+_TOKEN = re.compile(r"""#[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{}<>\[\]]|[^\s{}<>\[\],;"'#]+""")
+"""Comments, texts, brackets and words of protobuf's text."""
 _BACKENDS = ("", "onnxla", "onnxruntime", "tensorflow")
 _PLATFORMS = ("", "onnxla", "onnxruntime_onnx", "tensorflow_savedmodel", "tensorflow_graphdef")
 
@@ -145,6 +147,8 @@ def config_of_json(name: str, text: str) -> ModelConfig:
     """What the parameter `config` of a load request says. Raises InvalidRequestError with every problem."""
     try:
         document = json.loads(text)
+        if not isinstance(document, dict):
+            raise ValueError("it is no object")
         message = json_format.ParseDict(document, model_config_pb2.ModelConfig())
     except (ValueError, json_format.ParseError, RecursionError) as error:
         raise InvalidRequestError(
@@ -191,9 +195,7 @@ def _without_field(lines: Sequence[str], line: int, column: int) -> list[str]:
 def _end_of_value(text: str, place: int) -> int:
     """Behind the value that begins at `place`: a scalar, or something in brackets."""
     depth = 0
-    for token in re.compile(
-        r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|#[^\n]*|[{<\[]|[}>\]]|[^\s{}<>\[\],;"\'#]+'
-    ).finditer(text, place):
+    for token in _TOKEN.finditer(text, place):
         if token[0][0] == "#":
             continue
         depth += (token[0] in "{<[") - (token[0] in "}>]")

@@ -11,7 +11,6 @@ places of the repository, and nowhere else.
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +48,13 @@ class VersionFiles:
     path: Path
     """The model's file, or the folder of a SavedModel."""
     stamp: Stamp = field(repr=False)
+
+    def have_changed(self) -> bool:
+        """Whether the files are others now."""
+        try:
+            return stamp_of(self.path) != self.stamp
+        except (OSError, InvalidRequestError):
+            return True
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,8 @@ class Repository:
         for version, place in self._places(folder, file_name):
             try:
                 path = self._inside(self._model_in(place, file_name))
-                versions[version] = VersionFiles(version, path, self._stamp(path))
+                self._require_inner_links(path)
+                versions[version] = VersionFiles(version, path, stamp_of(path))
             except (InvalidRequestError, OSError) as error:
                 problems[version] = str(error)
         return ModelFiles(name, folder, versions, problems, config)
@@ -143,22 +150,31 @@ class Repository:
         except UnicodeDecodeError:
             raise InvalidRequestError(f"{where} is not UTF-8") from None
 
-    def _stamp(self, path: Path) -> Stamp:
-        """Of a SavedModel and of ONNX with external data, all files beside it count: it may read any of them."""
-        folder = path if path.is_dir() else path.parent
-        rows = []
-        for place, folders, files in os.walk(folder):
-            if path.is_file():
-                folders[:] = [f for f in folders if not _VERSION.fullmatch(f)]
-            for name in files:
-                if name == CONFIG:
-                    continue
-                info = os.lstat(os.path.join(place, name))
-                if stat.S_ISLNK(info.st_mode):
-                    self._inside(Path(place) / name)
-                rows.append(
-                    (os.path.relpath(os.path.join(place, name), folder), info.st_size, info.st_mtime_ns, info.st_ino)
-                )
-                if len(rows) > _MOST_FILES:
-                    raise InvalidRequestError(f"{folder.relative_to(self.root)} has more than {_MOST_FILES} files")
-        return tuple(sorted(rows))
+    def _require_inner_links(self, path: Path) -> None:
+        """Of a SavedModel and of ONNX with external data, links beside it count: it may read what they lead to."""
+        for place, name in _files_of(path):
+            if os.path.islink(place / name):
+                self._inside(place / name)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Of all files of a model, and those beside it. Raises OSError, InvalidRequestError for too many."""
+    folder = path if path.is_dir() else path.parent
+    rows = []
+    for place, name in _files_of(path):
+        info = os.stat(place / name)
+        rows.append((str((place / name).relative_to(folder)), info.st_size, info.st_mtime_ns, info.st_ino))
+    return tuple(sorted(rows))
+
+
+def _files_of(path: Path) -> Iterator[tuple[Path, str]]:
+    is_file, count = path.is_file(), 0
+    for place, folders, files in os.walk(path.parent if is_file else path):
+        if is_file:
+            folders[:] = [f for f in folders if not _VERSION.fullmatch(f)]
+        for name in files:
+            count += 1
+            if count > _MOST_FILES:
+                raise InvalidRequestError(f"{path.name} stands beside more than {_MOST_FILES} files")
+            if name != CONFIG:
+                yield Path(place), name

@@ -81,10 +81,8 @@ class Scheduler:
         """Instances at work."""
         return len(self._instances) - len(self._idle)
 
-    async def run(
-        self, variant: Variant, given: Arranged, expires: float | None, queue_until: float | None
-    ) -> list[Any]:
-        """The outputs for one request. `expires` and `queue_until` (`time.monotonic()`): when nobody waits any more, and
+    async def run(self, variant: Variant, given: Arranged, expires: float | None, begin_by: float | None) -> list[Any]:
+        """The outputs for one request. `expires` and `begin_by` (`time.monotonic()`): when nobody waits any more, and
         when it must have begun. Raises ServingErrors. Cancelling it takes the request out of the queue."""
         if not self._waiting and self._idle and self._runs_inline(variant, given):
             return self._run_now(variant, given)
@@ -97,7 +95,7 @@ class Scheduler:
         if self._closed:
             raise NotReadyError("the model is unloaded")
         job = _Job(variant, given, self._group_of(variant, given), self._loop.create_future())
-        until = min((t for t in (expires, queue_until) if t is not None), default=None)
+        until = min((t for t in (expires, begin_by) if t is not None), default=None)
         if until is not None:
             left = until - time.monotonic()
             if left <= 0:
@@ -179,13 +177,14 @@ class Scheduler:
             del self._groups[job.group]
 
     def _too_late(self, job: _Job, expires: float | None) -> None:
-        if job.future.done() or (job.began and expires is None):
+        if job.future.done():
             return
         if job.began:
-            if time.monotonic() < expires:  # the earlier bound was that of the queue
-                job.timer = self._loop.call_later(expires - time.monotonic(), self._too_late, job, expires)
-                return
-            job.future.set_exception(DeadlineError("the deadline passed while the model ran"))
+            left = float("inf") if expires is None else expires - time.monotonic()
+            if left <= 0:
+                job.future.set_exception(DeadlineError("the deadline passed while the model ran"))
+            elif expires is not None:  # the bound that is over was that of the queue
+                job.timer = self._loop.call_later(left, self._too_late, job, expires)
             return
         self._remove(job)
         job.future.set_exception(DeadlineError("the deadline passed while the request waited for the model"))

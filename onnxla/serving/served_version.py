@@ -125,10 +125,9 @@ class ServedVersion:
 
     async def _make(self, key: Hashable, given: Arranged) -> Variant:
         """Raises ServingErrors."""
-        start = time.perf_counter_ns()
         try:
             return await self.code.make(given)
-        except InvalidRequestError:
+        except ServingError:
             raise
         except OnnxlaError as error:
             text = f"shapes {[list(a.shape) for a in given.arrays]} cannot be compiled: {error}"
@@ -137,7 +136,6 @@ class ServedVersion:
                 self._failed.popitem(last=False)
             raise InvalidRequestError(text) from error
         finally:
-            self._recorder.statistics.compiles.add(time.perf_counter_ns() - start)
             self._making.pop(key, None)
 
     # Counts
@@ -145,6 +143,7 @@ class ServedVersion:
     @property
     def statistics(self) -> ModelStatistics:
         counts = self._recorder.statistics
+        counts.compiles, counts.cache_hits = self.code.compiles, self.code.cache_hits
         counts.queued, counts.running = self._scheduler.waiting, self._scheduler.running
         programs = {id(p): p for v in self.code.variants() for p in v.model.programs}.values()
         counts.memory_bytes = sum(p.weights.nbytes + p.arena_bytes for p in programs)
@@ -201,7 +200,7 @@ class ServedVersion:
             rows = interface.rows_of(name)
             if rows is not None:
                 shape = (*shape[:rows], sample.batch, *shape[rows:])
-            if dtypes[name] == object:
+            if dtypes[name].kind == "O":
                 arrays[name] = np.full(shape, b"", object)
             elif name in sample.random:
                 arrays[name] = random.random(shape).astype(dtypes[name])

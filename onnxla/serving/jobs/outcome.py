@@ -40,7 +40,7 @@ def compile_and_save(
     try:
         compiled = compile_model(source, **wanted.arguments(**knobs), progress=progress)
         explained = explain(source, **wanted.explain_arguments())
-        _require_code(compiled, explained)
+        require_code(compiled, lambda: explained)
     except CompileError as error:
         return {"error": error_json(error)} | _explained_if_possible(source, wanted)
     compiled.save(artifact)
@@ -98,12 +98,12 @@ class Outcome:
         return str(self.document.get("text", ""))
 
 
-def _require_code(compiled: CompiledModel, explained: ModelReport) -> None:
+def require_code(compiled: CompiledModel, explained: Callable[[], ModelReport]) -> None:
     """Raise for a model whose code must wait for the arrays of a run: what is kept is code."""
     if isinstance(compiled, MixedModel) and compiled.clusters is not None:
         return
     if not compiled.programs:
-        raise_problems(explained.problems)
+        raise_problems(explained().problems)
         raise InputError("the values of inputs decide shapes: give them as constants")
 
 
