@@ -49,6 +49,10 @@ class Calls:
                 lambda protocol=protocol: self._in_flight[protocol],  # type: ignore[misc]
             )
 
+    def in_flight(self, protocol: str) -> int:
+        """Inference requests over `http` or `grpc` that are being answered."""
+        return self._in_flight[protocol]
+
     def ready(self) -> bool:
         """Whether requests should be sent here."""
         return not self.draining and self.engine.ready()

@@ -15,6 +15,7 @@ from onnxla.serving.grpc.listener import GrpcListener
 from onnxla.serving.http.app import App
 from onnxla.serving.http.body import Bodies
 from onnxla.serving.http.listener import HttpListener
+from onnxla.serving.http.page import Page
 from onnxla.serving.logs import log
 from onnxla.serving.requests import Engine
 from onnxla.serving.server_settings import ServerSettings
@@ -43,6 +44,8 @@ class Server:
         self._admin_routes, self._admin_paths = admin_routes, admin_paths
         self._listeners: list[HttpListener | GrpcListener] = []
         self._stopping: asyncio.Event | None = None
+        self._page = Page(self.calls, self._connections)
+        self.calls.metrics.gauge("onnxla_connections", "Connections over HTTP.", self._connections)
         self.http_port = self.grpc_port = self.admin_port = -1
 
     async def start(self) -> None:
@@ -51,7 +54,9 @@ class Server:
         self._stopping = asyncio.Event()
         separate = self.settings.admin_port is not None
         if self.settings.http_port >= 0:
-            self.http_port = await self._listen(self.settings.http_port, not separate)
+            self._page = Page(self.calls, self._connections)
+        self.calls.metrics.gauge("onnxla_connections", "Connections over HTTP.", self._connections)
+        self.http_port = await self._listen(self.settings.http_port, not separate)
         if self.settings.grpc_port >= 0:
             grpc = GrpcListener(self.settings, self.calls, self.settings.grpc_port)
             await grpc.start()
@@ -64,6 +69,7 @@ class Server:
         app = App(
             self.calls,
             self._bodies,
+            routes=self._page.routes(),
             admin_routes=self._admin_routes,
             admin_paths=self._admin_paths,
             answers_admin=answers_admin,
@@ -72,6 +78,9 @@ class Server:
         await listener.start()
         self._listeners.append(listener)
         return listener.port
+
+    def _connections(self) -> int:
+        return sum(len(one.connections.all) for one in self._listeners if isinstance(one, HttpListener))
 
     async def serve(self) -> None:
         """Until SIGTERM or SIGINT, then drain; a second signal ends the process as it always does."""

@@ -11,6 +11,7 @@ import uvloop
 from onnxla.serving.requests import Engine
 from onnxla.serving.server import Server
 from onnxla.serving.server_settings import ServerSettings
+from onnxla.serving.tracing import Tracer
 
 T = TypeVar("T")
 LONGEST = 60.0
@@ -20,8 +21,8 @@ LONGEST = 60.0
 class Running:
     """`with Running(SmallEngine) as server:`; ports are chosen by the system."""
 
-    def __init__(self, engine: Callable[[], Engine], **settings: Any) -> None:
-        self._make = engine
+    def __init__(self, engine: Callable[[], Engine], *, tracer: Tracer | None = None, **settings: Any) -> None:
+        self._make, self._tracer = engine, tracer
         self._settings = ServerSettings(**{"http_port": 0, "grpc_port": 0, "drain_seconds": 5, **settings})
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -35,7 +36,7 @@ class Running:
 
     async def _start(self) -> None:
         self.engine = self._make()
-        self.server = Server(self.engine, self._settings)
+        self.server = Server(self.engine, self._settings, tracer=self._tracer)
         await self.server.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

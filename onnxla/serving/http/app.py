@@ -81,6 +81,7 @@ class App:
             client = self._calls.admit(kind, headers.get(b"authorization"), connection.address)
             if scope["method"] not in ("GET", "HEAD"):
                 check_origin(headers.get(b"origin"), headers.get(b"host"))
+            connection.patient = admin
             await (self._admin if admin else self._router)(scope, receive, watched)  # type: ignore[arg-type]
             if admin:
                 log(logging.INFO, "admin", method=scope["method"], path=path, client=client)

@@ -71,6 +71,8 @@ class Connection(HttpToolsProtocol):
         self.kept = kept
         self.address = ""
         self.request: asyncio.Task[Any] | None = None
+        self.patient = False
+        """Whether its request may take as long to arrive as it wants: an admin's."""
         self.too_slow = False
         """Whether `request` was cancelled since its body did not arrive in time."""
         self._head_since: float | None = None
@@ -102,7 +104,11 @@ class Connection(HttpToolsProtocol):
             self._framing += len(data)
         super().data_received(data)
         settings = self.kept.settings
-        if self._body_since is not None and self._framing > settings.max_header_bytes + settings.max_request_bytes:
+        if (
+            self._body_since is not None
+            and not self.patient
+            and self._framing > settings.max_header_bytes + settings.max_request_bytes
+        ):
             self.end()
         if self._head_since is not None and self._head_bytes > settings.max_header_bytes:
             self._refuse_head()
@@ -120,7 +126,7 @@ class Connection(HttpToolsProtocol):
             return
         self.kept.waiting.pop(self, None)
         self._head_since, self._head_bytes = None, 0
-        self._body_since, self._framing = self.loop.time(), 0
+        self._body_since, self._framing, self.patient = self.loop.time(), 0, False
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -143,7 +149,7 @@ class Connection(HttpToolsProtocol):
         if self._head_since is not None and now - self._head_since > settings.head_seconds:
             self.end()
             return True
-        if self._body_since is not None and now - self._body_since > settings.body_seconds:
+        if self._body_since is not None and not self.patient and now - self._body_since > settings.body_seconds:
             self._body_since = None
             if self.request is None:
                 self.end()

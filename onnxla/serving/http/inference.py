@@ -2,7 +2,6 @@
 
 import asyncio
 from http import HTTPStatus
-from urllib.parse import unquote
 
 from onnxla.serving.access import Kind
 from onnxla.serving.calls import Call, Calls
@@ -26,9 +25,9 @@ def model_of(path: str) -> tuple[str, str] | None:
     if parts[:3] != ["", "v2", "models"] or parts[-1] != "infer" or not parts[3]:
         return None
     if len(parts) == 5:
-        return unquote(parts[3]), ""
+        return parts[3], ""
     if len(parts) == 7 and parts[4] == "versions" and parts[5]:
-        return unquote(parts[3]), unquote(parts[5])
+        return parts[3], parts[5]
     return None
 
 
@@ -83,7 +82,8 @@ class Inference:
             calls.end("http")
 
     def _require_json_size(self, body: bytes, header_length: bytes | None) -> None:
-        length = len(body) if header_length is None or not header_length.isdigit() else int(header_length[:18])
+        size = len(body)
+        length = size if header_length is None or not header_length.isdigit() else min(size, int(header_length[:18]))
         if length > self._max_json:
             raise TooLargeError(
                 f"the request has {length} bytes of JSON, more than the {self._max_json} that this server reads "
