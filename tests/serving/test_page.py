@@ -33,7 +33,7 @@ class HostileEngine(SmallEngine):
         import onnxla
 
         if model != "digits":
-            return f"<!doctype html><title>{model}</title><script>document.title = 'script ran in ' + origin</script>"
+            return await super().explain(model, version)
         compiled = onnxla.compile(DIGITS, dims={"batch": 2}, options={"cache_dir": None})
         return model_page(compiled.programs[0], compiled.about, "digits")
 
