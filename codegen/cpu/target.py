@@ -26,7 +26,7 @@ LEVELS["generic-aarch64"] = ("fp-armv8", "neon")
 LEVELS["generic-riscv64"] = ("64bit", "a", "c", "d", "f", "m")
 LEVELS["wasm32"] = ("bulk-memory", "simd128")
 """Named baselines and the features that code for them may use."""
-_OF_SYSTEMS = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "uintr", "wbnoinvd", "xsaves"})
+_OF_SYSTEMS = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "shstk", "uintr", "wbnoinvd", "xsaves"})
 """Features whose instructions are the operating system's. Linux often does not list them, and an artifact that asked
 for one would have to load LLVM to find it."""
 

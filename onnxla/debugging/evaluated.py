@@ -16,7 +16,6 @@ from onnxla.hlo.verifier import verify
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipelines import pipeline_for
 from onnxla.runtime.program import Array
-from onnxla.runtime.results import assembled
 from onnxla.runtime.vocabulary import places_of
 from onnxla.sources import Imported, OnnxSource
 
@@ -46,7 +45,7 @@ def evaluate(module: Module, found: Imported, case: Case) -> dict[str, Array]:
 
 def named_results(results: Sequence[Array], found: Imported, case: Case) -> dict[str, Array]:
     """What the elements of the entry's root are of the model's outputs."""
-    values = [assembled(r, results) for r in found.results] if found.results else list(results)
+    values = [r.assembled(results) for r in found.results] if found.results else list(results)
     names = [o.name for o in case.model.proto.graph.output]
     return flat_outputs(dict(zip(names, values, strict=True)))
 

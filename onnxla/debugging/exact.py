@@ -13,7 +13,6 @@ from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.parser import parse_module, zero_weights
 from onnxla.hlo.printer import print_module
 from onnxla.runtime.program import Array
-from onnxla.runtime.results import assembled
 from onnxla.runtime.vocabulary import places_of
 from onnxla.sources import Source
 
@@ -48,7 +47,7 @@ def exact_outputs(source: Source, feeds: Mapping[str, Array]) -> dict[str, Array
     ]
     results = module.entry.evaluate(*arguments)
     names = [tensor.name for tensor in source.signature({}, {}).outputs]
-    values = [assembled(r, results) for r in imported.results] if imported.results else results
+    values = [r.assembled(results) for r in imported.results] if imported.results else results
     return flat_outputs(dict(zip(names, values, strict=True)))
 
 

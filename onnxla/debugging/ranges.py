@@ -24,7 +24,6 @@ from onnxla.passes.pipelines import optimize
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.program import Array, TensorSignature
 from onnxla.runtime.signature import ModelSignature
-from onnxla.runtime.vocabulary import native_strings
 from onnxla.sources import Imported, Shapes, Source
 
 ELEMENTS: Mapping[str, ElementType] = {"fp16": F16, "bf16": BF16}
@@ -120,8 +119,7 @@ def _run(source: Source, feeds: Mapping[str, Array], options: CompileOptions) ->
     plain = replace(options, precision="highest", keep_f32=(), disabled_passes=disabled, cache_dir=None, dump_to=None)
     shapes = {name: array.shape for name, array in feeds.items()}
     program, _ = Compiler(source, "cpu", plain).program(shapes, {}, feeds)
-    values = native_strings(program, [feeds[t.name] for t in program.inputs])
-    results = Executable(program).run(values, 1)
+    results = Executable(program).run([feeds[t.name] for t in program.inputs], 1)
     return {tensor.name: array for tensor, array in zip(program.outputs, results, strict=True)}
 
 

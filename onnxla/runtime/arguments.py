@@ -9,7 +9,8 @@ from onnxla.errors import InputError
 from onnxla.runtime.arrays import native_array
 from onnxla.runtime.program import Array, Program
 from onnxla.runtime.results import TensorResult
-from onnxla.runtime.signature import ModelSignature
+from onnxla.runtime.signature import STRINGS, ModelSignature
+from onnxla.runtime.vocabulary import require_text
 
 Out: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
 """Arrays that receive results: of numpy, or on a GPU."""
@@ -29,11 +30,11 @@ class Arguments:
     def by_position(self, feeds: Mapping[str, Any]) -> list[Any]:
         """The values in the order of the inputs. Raises InputError that lists the names that are wrong or missing."""
         names = self.input_names
-        if not isinstance(feeds, Mapping):
+        if type(feeds) is not dict and not isinstance(feeds, Mapping):
             raise InputError(f"the inputs must be arrays by name, not {type(feeds).__name__}")
         if len(feeds) == len(names):
             try:
-                return [feeds[name] for name in names]
+                return [*map(feeds.__getitem__, names)]
             except KeyError:
                 pass
         missing = [n for n in names if n not in feeds]
@@ -98,6 +99,8 @@ class Arguments:
             try:
                 dtype = tensor.dtype
                 array = np.asarray(value) if dtype is None else native_array(value, tensor.name, dtype)
+                if tensor.type == STRINGS:
+                    require_text(tensor.name, array)
             except InputError as error:
                 problems.append(str(error))
                 continue

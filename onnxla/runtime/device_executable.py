@@ -29,8 +29,14 @@ class DeviceExecutable(Executable):
     """A program for a GPU. `device` is one, or its number among the machine's NVIDIA GPUs: then it is looked for when
     the program first runs."""
 
-    def __init__(self, program: Program, device: Device | int = 0, state: ModelState | None = None) -> None:
-        super().__init__(program, state)
+    def __init__(
+        self,
+        program: Program,
+        device: Device | int = 0,
+        state: ModelState | None = None,
+        input_names: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(program, state, input_names)
         self._device = device
         self._session: Session | None = None
         self._asking = threading.Lock()
@@ -63,8 +69,9 @@ class DeviceExecutable(Executable):
                 started.then(functools.partial(np.copyto, array, written))
         return started, given
 
-    def _call(self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int, profile: Array | None) -> None:
+    def _call(self, arrays: Sequence[Any], threads: int, profile: Array | None) -> None:
         """`threads` says nothing to a GPU. Raises DeviceError where there is none that fits."""
+        inputs, outputs = arrays[: self._taken], arrays[self._taken :]
         with self._asking:
             started = self._opened().start(inputs, outputs, None, profile)
         started.wait()
@@ -79,17 +86,23 @@ class DeviceExecutable(Executable):
             self._session = Session(self.program, self._device, np.asarray(self._weights), awaited=awaited)
         return self._session
 
-    def fits(self, values: Sequence[Any]) -> bool:
+    def accepted(self, values: Sequence[Any]) -> Sequence[Any] | None:
         """As for a CPU, with arrays on a GPU among them."""
-        if super().fits(values):
-            return True
-        if len(values) != len(self.program.inputs) or self.program.constants or not any(map(is_on_gpu, values)):
-            return False
-        return all(
+        accepted = super().accepted(values)
+        if accepted is not None or self._host is not None:
+            return accepted
+        if len(values) != len(self.program.inputs) or not any(map(is_on_gpu, values)):
+            return None
+        are_right = all(
             looks_like(value, signature)
             or (isinstance(value, np.ndarray) and not _misfits(value, signature, "the model takes"))
             for value, signature in zip(values, self.program.inputs, strict=True)
         )
+        return values if are_right else None
+
+    def run_accepted(self, values: Sequence[Any], threads: int, out: Sequence[Any] | None = None) -> list[Any]:
+        """Arrays on a GPU become views of it."""
+        return self._run(self._checked_inputs(values), threads, out, None)
 
     def release_memory(self) -> None:
         """Give all memory on the device back; the next run uploads the weights again."""
@@ -103,10 +116,10 @@ class DeviceExecutable(Executable):
         with self._asking:
             return self._opened().device.stream
 
-    def _checked_inputs(self, values: Sequence[Any], stream: int | None = None) -> list[Any]:
+    def _checked_inputs(self, values: Sequence[Any], stream: int | None = None) -> Sequence[Any]:
         """As for a CPU; arrays on a GPU become views, and are there for work on `stream`. Raises InputError."""
         if len(values) != len(self.program.inputs) or all(type(value) is np.ndarray for value in values):
-            return list(super()._checked_inputs(values))
+            return super()._checked_inputs(values)
         if stream is None:
             stream = self._stream() if any(map(is_on_gpu, values)) else LEGACY_STREAM
         arrays: list[Any] = []

@@ -61,7 +61,7 @@ def _features_by_linux() -> frozenset[str]:
 
 
 def _plain(name: str) -> str:
-    return name.replace("_", "").replace(".", "")
+    return name.replace("_", "").replace(".", "").replace("-", "")
 
 
 @cache

@@ -9,9 +9,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,17 +22,14 @@ from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.arguments import Arguments, Out
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
-from onnxla.runtime.executable import Executable
 from onnxla.runtime.padding import into_targets, require_targets
 from onnxla.runtime.pending import PendingRun
 from onnxla.runtime.program import GPU_TRIPLE, Array, Program
-from onnxla.runtime.results import assembled
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.streams import gpu_number, stream_number
 from onnxla.runtime.thread_pool import default_threads
-from onnxla.runtime.vocabulary import native_strings
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from onnxla.runtime.report import CompileReport
 
 _LOG = logging.getLogger("onnxla")
+_Run: TypeAlias = Callable[[Sequence[Any], int, Sequence[Any] | None], list[Any]]
 
 
 class CompiledModel:
@@ -74,7 +73,9 @@ class CompiledModel:
         used = [p for p in programs if (p.triple == GPU_TRIPLE) == on_gpu]
         self._elsewhere = [p for p in programs if (p.triple == GPU_TRIPLE) != on_gpu]
         """Code for the other kind of device, which is saved with the rest."""
-        self._specialisations = Specialisations(used, self.state, specialise, bound, self._gpu or 0)
+        self._specialisations = Specialisations(
+            used, self._arguments.input_names, self.state, specialise, bound, self._gpu or 0
+        )
         self._starting = threading.Lock()
         self._workers: ThreadPoolExecutor | None = None
         self._about = dict(about or {})
@@ -180,17 +181,16 @@ class CompiledModel:
         runs = whole_number(runs, "runs", 1)
         choice, values = self._prepare(self._arguments.by_position(feeds))
         executable = choice.executable
-        native = native_strings(executable.program, values)
         steps = executable.program.steps
         records = 0
         if spans:
             first = new_profile(len(steps))
-            executable.run(native, self.num_threads, profile=first)
+            executable.run(values, self.num_threads, profile=first)
             records = min(span_count(profile_of(steps, first)), MOST_SPANS)
 
         def timed(profile: Array | None) -> int:
             start = time.perf_counter_ns()
-            executable.run(native, self.num_threads, profile=profile)
+            executable.run(values, self.num_threads, profile=profile)
             return time.perf_counter_ns() - start
 
         compared = overhead and not executable.program.state
@@ -215,10 +215,7 @@ class CompiledModel:
         self._arguments.require_outputs(names)
         choice, values = self._prepare(self._arguments.by_position(feeds))
         profile = new_profile(len(choice.executable.program.steps))
-        if choice.rows is None:
-            results = self._results(choice.executable, values, None, profile)
-        else:
-            results = self._cut_results(choice, values, None, profile)
+        results = self._chosen_results(choice, partial(choice.executable.run, profile=profile), values, None)
         taken = profile_of(choice.executable.program.steps, profile)
         return [results[self._arguments.output_index[name]] for name in names], taken
 
@@ -302,10 +299,14 @@ class CompiledModel:
             return None
         from onnxla.runtime.device_executable import DeviceExecutable
 
-        executable = self._specialisations.quickly(values)
-        if executable is None:
+        found = self._specialisations.quickly(values)
+        if found is not None:
+            executable, _ = found
+        else:
             choice = self._specialisations.choose(self._arguments.arrays(values))
-            executable = choice.executable if choice.rows is None else None
+            if choice.rows is not None:
+                return None
+            executable = choice.executable
         if not isinstance(executable, DeviceExecutable):
             return None
         program = executable.program
@@ -326,38 +327,32 @@ class CompiledModel:
         return self._specialisations.executables[0].program
 
     def _run(self, values: list[Any], out: list[Any] | None) -> list[Any]:
-        executable = self._specialisations.quickly(values)
-        if executable is not None:
-            return self._results(executable, values, out)
+        found = self._specialisations.quickly(values)
+        if found is not None:
+            executable, accepted = found
+            return self._results(executable.program, executable.run_accepted, accepted, out)
         choice, chosen = self._prepare(values)
-        if choice.rows is not None:
-            return self._cut_results(choice, chosen, out)
-        return self._results(choice.executable, chosen, out)
+        return self._chosen_results(choice, choice.executable.run, chosen, out)
 
-    def _results(
-        self, executable: Executable, values: Sequence[Any], out: list[Any] | None, profile: Array | None = None
-    ) -> list[Any]:
-        """The model's outputs; `out` has an entry for each."""
-        program = executable.program
-        if program.vocabularies:
-            values = native_strings(program, values)
-        if not program.results:
-            return executable.run(values, self.num_threads, out, profile)
-        targets = None if out is None else self._arguments.native_out(program, out)
-        tensors = executable.run(values, self.num_threads, targets, profile)
-        return [assembled(result, tensors) for result in program.results]
-
-    def _cut_results(
-        self, choice: Choice, values: Sequence[Any], out: list[Any] | None, profile: Array | None = None
-    ) -> list[Any]:
-        """The outputs of a program whose inputs were padded, with the rows that were asked for alone."""
+    def _chosen_results(self, choice: Choice, run: _Run, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
+        """The outputs, with the rows that were asked for alone where the inputs were padded."""
         program, rows = choice.executable.program, choice.rows
-        assert program.padding is not None and rows is not None
+        if rows is None:
+            return self._results(program, run, values, out)
+        assert program.padding is not None
         if out is not None:
             shapes = program.padding.cut_shapes([o.shape for o in program.outputs], rows)
             require_targets(out, program.outputs, shapes)
-        results = program.padding.cut(self._results(choice.executable, values, None, profile), rows)
+        results = program.padding.cut(self._results(program, run, values, None), rows)
         return results if out is None else into_targets(results, out)
+
+    def _results(self, program: Program, run: _Run, values: Sequence[Any], out: list[Any] | None) -> list[Any]:
+        """The model's outputs; `out` has an entry for each."""
+        if not program.results:
+            return run(values, self.num_threads, out)
+        targets = None if out is None else self._arguments.native_out(program, out)
+        tensors = run(values, self.num_threads, targets)
+        return [result.assembled(tensors) for result in program.results]
 
     def _prepare(self, values: Sequence[Any]) -> tuple[Choice, list[Array]]:
         """The executable for the shapes (and values) of the inputs, and the arrays that it takes, padded for it."""

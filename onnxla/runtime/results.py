@@ -6,6 +6,7 @@ compiling, and only numbers that are not: a `Result` is the structure, with a pl
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,10 @@ class TensorResult:
 
     index: int
 
+    def assembled(self, tensors: "Sequence[Array]") -> "Array":
+        """The Python value, as onnxruntime gives it."""
+        return tensors[self.index]
+
 
 @dataclass(frozen=True)
 class TextResult:
@@ -31,6 +36,9 @@ class TextResult:
 
     shape: tuple[int, ...]
     strings: tuple[str, ...]
+
+    def assembled(self, tensors: "Sequence[Array]") -> "Array":
+        return _text(self.strings).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,13 @@ class ChosenTextResult:
     index: int
     table: tuple[str, ...]
 
+    @cached_property
+    def _texts(self) -> "Array":
+        return _text(self.table)
+
+    def assembled(self, tensors: "Sequence[Array]") -> "Array":
+        return np.asarray(self._texts[tensors[self.index]], object)
+
 
 @dataclass(frozen=True)
 class MapsResult:
@@ -48,6 +63,18 @@ class MapsResult:
     index: int
     keys: tuple[int | str, ...]
 
+    @cached_property
+    def _columns(self) -> list[int] | None:
+        """The columns in the order of their keys; None where they are in it."""
+        columns = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+        return None if columns == list(range(len(self.keys))) else columns
+
+    def assembled(self, tensors: "Sequence[Array]") -> list[dict[int | str, Any]]:
+        matrix, keys, columns = tensors[self.index], self.keys, self._columns
+        if columns is not None:
+            matrix, keys = matrix[:, columns], tuple(keys[k] for k in columns)
+        return [dict(zip(keys, row, strict=True)) for row in matrix.tolist()]
+
 
 @dataclass(frozen=True)
 class SequenceResult:
@@ -55,31 +82,19 @@ class SequenceResult:
 
     elements: "tuple[Result, ...]"
 
+    def assembled(self, tensors: "Sequence[Array]") -> list[Any]:
+        return [element.assembled(tensors) for element in self.elements]
+
 
 @dataclass(frozen=True)
 class NothingResult:
     """An empty optional: None."""
 
+    def assembled(self, tensors: "Sequence[Array]") -> None:
+        return None
+
 
 Result: TypeAlias = TensorResult | TextResult | ChosenTextResult | MapsResult | SequenceResult | NothingResult
-
-
-def assembled(result: Result, tensors: "Sequence[Array]") -> Any:
-    """The Python value, as onnxruntime gives it."""
-    match result:
-        case TensorResult(index):
-            return tensors[index]
-        case TextResult(shape, strings):
-            return _text(strings).reshape(shape)
-        case ChosenTextResult(index, table):
-            return np.asarray(_text(table)[tensors[index]], object)
-        case MapsResult(index, keys):
-            order = sorted(range(len(keys)), key=keys.__getitem__)
-            return [{keys[k]: row[k] for k in order} for row in tensors[index].tolist()]
-        case SequenceResult(elements):
-            return [assembled(element, tensors) for element in elements]
-        case NothingResult():
-            return None
 
 
 def _text(strings: Sequence[str]) -> "Array":

@@ -9,6 +9,7 @@ import numpy as np
 from onnxla.runtime.program import Program, TensorSignature, dtype_of_onnx_type
 from onnxla.runtime.results import ChosenTextResult, MapsResult, TensorResult, TextResult
 
+STRINGS = "tensor(string)"
 Dimension: TypeAlias = int | str | None
 """A size, the name of a symbolic dimension, or None where the model says nothing."""
 
@@ -63,7 +64,7 @@ def model_tensor(signature: TensorSignature) -> ModelTensor:
 def input_tensors(program: Program) -> tuple[ModelTensor, ...]:
     """The inputs of one program as part of a model's signature."""
     return tuple(
-        ModelTensor(s.name, "tensor(string)", list(s.shape)) if s.name in program.vocabularies else model_tensor(s)
+        ModelTensor(s.name, STRINGS, list(s.shape)) if s.name in program.vocabularies else model_tensor(s)
         for s in program.inputs
     )
 
@@ -79,9 +80,9 @@ def result_tensors(program: Program, declared: Sequence[ModelTensor]) -> tuple[M
                 made = program.outputs[index]
                 found.append(ModelTensor(tensor.name, made.type, list(made.shape)))
             case ChosenTextResult(index):
-                found.append(ModelTensor(tensor.name, "tensor(string)", list(program.outputs[index].shape)))
+                found.append(ModelTensor(tensor.name, STRINGS, list(program.outputs[index].shape)))
             case TextResult(shape):
-                found.append(ModelTensor(tensor.name, "tensor(string)", list(shape)))
+                found.append(ModelTensor(tensor.name, STRINGS, list(shape)))
             case MapsResult(keys=keys):
                 key = "string" if keys and isinstance(keys[0], str) else "int64"
                 found.append(ModelTensor(tensor.name, f"seq(map({key},tensor(float)))", None))

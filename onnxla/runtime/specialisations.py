@@ -35,35 +35,38 @@ class Specialisations:
     """The executables of one model, those used last first, at most `bound` of them."""
 
     def __init__(
-        self, programs: Sequence[Program], state: ModelState, specialise: Specialise | None, bound: int, gpu: int = 0
+        self,
+        programs: Sequence[Program],
+        input_names: Sequence[str],
+        state: ModelState,
+        specialise: Specialise | None,
+        bound: int,
+        gpu: int = 0,
     ) -> None:
-        """`gpu` is the number of the GPU that runs those for one."""
+        """`input_names` are the model's inputs, `gpu` is the number of the GPU that runs programs for one."""
+        self._input_names = input_names
         self._gpu = gpu
-        self.executables = [executable_for(p, state, gpu) for p in programs]
         self.may_compile = specialise is not None
         self._state = state
         self._specialise = specialise
         self._bound = max(bound, len(programs))
         self._compiling = threading.Lock()
         self._has_dropped = False
+        self.executables = [self._executable(program) for program in programs]
 
     @property
     def programs(self) -> tuple[Program, ...]:
         return tuple(e.program for e in self.executables)
 
-    def quickly(self, values: Sequence[Any]) -> Executable | None:
-        """The executable for values that are arrays of exactly its types already; None where it takes a closer look."""
-        executables = self.executables
-        if not executables:
-            return None
-        first = executables[0]
-        only = len(executables) == 1 and not self.may_compile and first.program.padding is None
-        if (only and len(first.program.inputs) == len(values)) or first.fits(values):
-            return first
-        for executable in executables[1:]:
-            if executable.fits(values):
-                self._put_first(executable)
-                return executable
+    def quickly(self, values: Sequence[Any]) -> tuple[Executable, Sequence[Any]] | None:
+        """The executable that takes the model's inputs as they are, and what it takes of them; None where it takes a
+        closer look."""
+        for executable in self.executables:
+            accepted = executable.accepted(values)
+            if accepted is not None:
+                if executable is not self.executables[0]:
+                    self._put_first(executable)
+                return executable, accepted
         return None
 
     def choose(self, arrays: Mapping[str, Array]) -> Choice:
@@ -118,25 +121,24 @@ class Specialisations:
             if found is None:
                 start = time.perf_counter()
                 program = self._specialise(arrays)
-                found = executable_for(program, self._state, self._gpu)
+                found = self._executable(program)
                 seconds = time.perf_counter() - start
                 _LOG.info("compiled for %s in %.2f seconds", _plain(describe(program)), seconds)
                 self._put_first(found)
             return found
 
+    def _executable(self, program: Program) -> Executable:
+        """What runs a program, on the GPU where it is for one."""
+        if program.triple == GPU_TRIPLE:
+            from onnxla.runtime.device_executable import DeviceExecutable
+
+            return DeviceExecutable(program, self._gpu, self._state, self._input_names)
+        return Executable(program, self._state, self._input_names)
+
     def _no_such(self, arrays: Mapping[str, Array]) -> str:
         given = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
         known = [describe(program) for program in sorted(self.programs, key=shape_key)]
         return "\n".join([f"no code for {given}", *(f"  there is code for {text}" for text in known)])
-
-
-def executable_for(program: Program, state: ModelState, gpu: int = 0) -> Executable:
-    """What runs a program, on the GPU of that number where it is for one."""
-    if program.triple == GPU_TRIPLE:
-        from onnxla.runtime.device_executable import DeviceExecutable
-
-        return DeviceExecutable(program, gpu, state)
-    return Executable(program, state)
 
 
 def describe(program: Program) -> str:

@@ -1,33 +1,57 @@
 """Strings on their way into native code, which takes the places that they have in a list of words."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from onnxla.errors import InputError
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.program import Array
 
 
-def native_strings(program: Program, values: Sequence[Any]) -> list[Any]:
-    """The inputs of a program with the strings among them as places. Raises InputError for what is not text."""
-    return [
-        places_of(s.name, value, program.vocabularies[s.name]) if s.name in program.vocabularies else value
-        for s, value in zip(program.inputs, values, strict=True)
-    ]
+class Vocabulary:
+    """The words that a model knows for one of its inputs."""
 
+    def __init__(self, name: str, words: Sequence[str]) -> None:
+        """`name` is the input's, for messages."""
+        self._name = name
+        self._place_of_word = {word: place for place, word in enumerate(words)}
+        self._no_place = len(words)
 
-@lru_cache(maxsize=64)
-def _place_of_word(words: tuple[str, ...]) -> Mapping[str, int]:
-    return {word: i for i, word in enumerate(words)}
+    def places(self, value: Any) -> Array:
+        """For each string its place among the words, or their number where it is not there: s64, shaped as `value`.
+
+        Raises InputError for what is not text.
+        """
+        array = np.asarray(value)
+        require_text(self._name, array)
+        texts = array.reshape(-1).tolist()
+        if not all_str(texts):
+            try:
+                texts = [t.decode() if isinstance(t, bytes) else str(t) for t in texts]
+            except UnicodeDecodeError as error:
+                raise InputError(f"{self._name}: bytes that are no text in UTF-8: {error}") from error
+        found = map(self._place_of_word.get, texts, repeat(self._no_place))
+        return np.fromiter(found, np.int64, array.size).reshape(array.shape)
 
 
 def places_of(name: str, value: Any, words: Sequence[str]) -> Array:
-    """For each string its place in `words`, or their number where it is not there."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "OSU":
+    """`Vocabulary.places`, once."""
+    return Vocabulary(name, words).places(value)
+
+
+def require_text(name: str, array: Array) -> None:
+    """Raise InputError unless an array may hold strings; one without elements, such as of `[]`, may."""
+    if not is_text(array) and array.size:
         raise InputError(f"{name}: dtype {array.dtype}, the model takes strings")
-    place = _place_of_word(tuple(words))
-    text = (t.decode() if isinstance(t, bytes) else str(t) for t in array.reshape(-1).tolist())
-    return np.fromiter((place.get(t, len(words)) for t in text), np.int64, array.size).reshape(array.shape)
+
+
+def is_text(array: Array) -> bool:
+    """Whether an array may hold strings: of numpy's kinds, or objects."""
+    return array.dtype.kind in "OSU"
+
+
+def all_str(values: Sequence[Any]) -> bool:
+    """Whether all are `str` itself."""
+    return set(map(type, values)) <= {str}

@@ -11,7 +11,6 @@ from onnxla.runtime.profiler import new_profile
 from onnxla.runtime.program import Array
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations
-from onnxla.runtime.vocabulary import native_strings
 
 Sizes = Mapping[str, Sequence[int]]
 
@@ -87,8 +86,6 @@ def _run(choice: Choice, arrays: Mapping[str, Array], threads: int) -> None:
     program = choice.executable.program
     if choice.rows is not None and program.padding is not None:
         arrays = {name: program.padding.padded(name, array) for name, array in arrays.items()}
-    values: Sequence[Any] = [arrays[t.name] for t in program.inputs]
-    if program.vocabularies:
-        values = native_strings(program, values)
+    values = [arrays[t.name] for t in program.inputs]
     profile = new_profile(len(program.steps)) if program.state else None
     choice.executable.run(values, threads, profile=profile)

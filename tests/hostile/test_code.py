@@ -51,7 +51,7 @@ def test_code_in_memory_is_never_writable(saved: Path) -> None:
     assert permissions(code) == "r-xp"
     assert thread_pool._pool is not None
     assert permissions(thread_pool._pool.parallel_for_address) == "r-xp"
-    assert permissions(native._weights_address)[:3] == "r--"
+    assert permissions(native._weights.ctypes.data)[:3] == "r--"
     assert writable_code() <= before
     callback()
 

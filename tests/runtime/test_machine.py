@@ -49,6 +49,14 @@ def test_features_that_linux_does_not_tell_are_asked_of_llvm(monkeypatch: pytest
     check_machine(LINUX, host_features())
 
 
+@pytest.mark.skipif(not LINUX.startswith("x86_64"), reason="these are features of x86-64")
+def test_features_that_llvm_spells_with_other_punctuation_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = frozenset(map(machine._plain, ("sse4_2", "amx_tile", "avx512_vnni")))
+    monkeypatch.setattr(machine, "_features_by_linux", lambda: known)
+    monkeypatch.setattr(machine, "host_features", lambda: pytest.fail("LLVM was asked"))
+    check_machine(LINUX, ["sse4.2", "amx-tile", "avx512vnni"])
+
+
 def test_cgroup_quota_is_the_smallest_on_the_way_up(tmp_path: Path) -> None:
     membership = tmp_path / "cgroup"
     membership.write_text("0::/outer/inner\n")
