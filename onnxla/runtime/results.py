@@ -64,16 +64,13 @@ class MapsResult:
     keys: tuple[int | str, ...]
 
     @cached_property
-    def _columns(self) -> list[int] | None:
-        """The columns in the order of their keys; None where they are in it."""
-        columns = sorted(range(len(self.keys)), key=self.keys.__getitem__)
-        return None if columns == list(range(len(self.keys))) else columns
+    def _columns(self) -> list[tuple[int | str, int]]:
+        """Keys in their order, with their columns."""
+        return sorted(zip(self.keys, range(len(self.keys)), strict=True), key=lambda pair: pair[0])
 
     def assembled(self, tensors: "Sequence[Array]") -> list[dict[int | str, Any]]:
-        matrix, keys, columns = tensors[self.index], self.keys, self._columns
-        if columns is not None:
-            matrix, keys = matrix[:, columns], tuple(keys[k] for k in columns)
-        return [dict(zip(keys, row, strict=True)) for row in matrix.tolist()]
+        columns = self._columns
+        return [{key: row[column] for key, column in columns} for row in tensors[self.index].tolist()]
 
 
 @dataclass(frozen=True)
