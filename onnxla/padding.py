@@ -26,7 +26,7 @@ def with_padding(
     name: str,
 ) -> Program:
     """`program`, made for `sizes`, as one that also takes less of the dimension `name`, down to what the next smaller
-    size of `dims` serves. Whether its rows are also those that the program of that smaller size gives is in its padding.
+    size of `dims` serves. The padding also says whether its rows are those that the program of that smaller size gives.
 
     Raises InputError where padding is not for this model or target, CompileError where independence is not proven.
     """
