@@ -13,6 +13,10 @@ class ProblemFound(Exception):
         super().__init__(str(problem))
 
 
+class UnknownOperation(ProblemFound):
+    """Nothing imports the operation of a node."""
+
+
 class Poisoned(Exception):
     """A node needs a value that failed to import; its root cause is noted already."""
 

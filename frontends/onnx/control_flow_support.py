@@ -7,6 +7,7 @@ are exchanged for elements of the one tuple parameter that HLO's while and condi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
 from onnxla.errors import DynamicShapeError, Problem, ShapeError
 from onnxla.frontends.dependence import SPECIALISABLE_ELEMENTS
@@ -19,6 +20,7 @@ from onnxla.frontends.onnx.values import (
     Value,
     describe,
 )
+from onnxla.frontends.poison import Poison
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.structural import Constant, Parameter
@@ -47,8 +49,12 @@ class Closure:
         self._inner = inner
         self._captured: dict[Instruction, Instruction] = {}
 
-    def bring(self, outer: Value) -> Value:
-        """The stand-in for an outer value."""
+    @overload
+    def bring(self, outer: Value) -> Value: ...
+    @overload
+    def bring(self, outer: Value | Poison) -> Value | Poison: ...
+    def bring(self, outer: Value | Poison) -> Value | Poison:
+        """The stand-in for an outer value; what failed failed inside as well."""
         if isinstance(outer, SequenceValue):
             return SequenceValue(tuple(self.bring(e) for e in outer.elements))
         if isinstance(outer, OptionalValue):

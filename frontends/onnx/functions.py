@@ -9,6 +9,7 @@ import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
 from onnxla.frontends.onnx.element_types import code_of_element
+from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.registry import normal_domain
 from onnxla.frontends.onnx.values import (
     ChosenStrings,
@@ -16,8 +17,9 @@ from onnxla.frontends.onnx.values import (
     OptionalValue,
     SequenceValue,
     StringConstant,
-    Value,
 )
+from onnxla.frontends.poison import Poison
+from onnxla.frontends.problems import Poisoned
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,12 @@ def has_standard_body(op_type: str, domain: str, opset: int) -> bool:
 
 
 def standard_call(
-    node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, inputs: Sequence[Value | None]
+    node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, inputs: Sequence[Binding]
 ) -> FunctionCall | None:
-    """The call of the body that the standard gives for an operator at an opset, or None where it gives none."""
+    """The call of the body that the standard gives for an operator at an opset, or None where it gives none.
+
+    Raises Poisoned where the body depends on the type of an input that failed.
+    """
     domain = normal_domain(node.domain)
     try:
         # onnx's type stubs leave out the methods about function bodies.
@@ -112,8 +117,10 @@ def standard_call(
     return FunctionCall(body, merged, ("standard", domain, node.op_type))
 
 
-def _type_proto(value: Value | None) -> TypeProto:
+def _type_proto(value: Binding) -> TypeProto:
     """The type of an input as the standard's function builders read it; empty for one left out."""
+    if isinstance(value, Poison):
+        raise Poisoned
     if value is None or isinstance(value, OptionalValue):
         return TypeProto()
     if isinstance(value, StringConstant):

@@ -1,12 +1,12 @@
 """Walk the nodes of one graph, body or function in order and call each node's rule.
 
-A node that fails gives poisoned outputs; nodes that read poison are skipped, so that the report lists
-root causes only, and all of them.
+A node that fails gives poisoned outputs. Rules of nodes that read poison are asked as well, and get as far as they come
+without it, so that the report lists root causes only, and all of them.
 """
 
+import contextlib
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 
@@ -18,39 +18,34 @@ from onnxla.errors import (
     ResourceLimitError,
     ShapeError,
     SourceNode,
-    UnsupportedOpError,
 )
 from onnxla.frontends.dependence import blame
+from onnxla.frontends.onnx.failed_values import COMPUTING, Binding
 from onnxla.frontends.onnx.functions import (
     FunctionCall,
     attributes_of,
-    has_standard_body,
     local_call,
     standard_call,
     unknown_attributes,
 )
+from onnxla.frontends.onnx.missing_rules import no_rule_problem
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.registry import NoRule, RuleResult, lookup, normal_domain, qualified_name
+from onnxla.frontends.onnx.registry import NoRule, Rule, RuleResult, lookup, normal_domain, qualified_name
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.string_movement import as_chosen, moves_strings, strings_at
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name
 from onnxla.frontends.onnx.values import StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
-from onnxla.frontends.problems import Poisoned, ProblemFound
+from onnxla.frontends.poison import POISON, Poison, poison_behind, poison_of_unknown
+from onnxla.frontends.problems import Poisoned, ProblemFound, UnknownOperation
 from onnxla.frontends.session import SessionHost
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 
-
-class Poison:
-    """Stands for a value that could not be imported."""
-
-
-POISON = Poison()
-Binding: TypeAlias = Value | Poison | None
-"""What a name is bound to; None is an input that a function's caller left out."""
+_RUN_IN_ANY_CASE = {"Loop": ("body",), "Scan": ("body",)}
+"""Subgraphs that are imported whatever the node reads. Of an If only one may be."""
 
 
 class GraphImporter(SessionHost):
@@ -128,15 +123,19 @@ class GraphImporter(SessionHost):
         opset = self.opsets.get(domain, 1)
         name = self._path + node_name(node, index)
         source = SourceNode(name, qualified_name(node.op_type, domain), index, opset)
-        results: Sequence[Binding] = (POISON,) * len(node.output)
+        inputs = self._inputs(node)
+        attributes = attributes_of(node, self._attributes)
+        view = NodeView(node, source, inputs, attributes, self)
+        poison = POISON
+        results: Sequence[Binding] | None = None
         try:
-            inputs = self._inputs(node)
-            attributes = attributes_of(node, self._attributes)
-            view = NodeView(node, source, inputs, attributes, self)
             with self.builder.at(source):
                 results = self._results(view, self._apply(view, node, inputs, attributes))
         except Poisoned:
-            self._note_unknown(node, source)
+            poison = poison_behind(inputs, computes=not domain and node.op_type in COMPUTING)
+        except UnknownOperation as found:
+            self.session.problems.append(found.problem)
+            poison = poison_of_unknown(inputs, self.known_value)
         except ProblemFound as found:
             self.session.problems.append(found.problem)
         except HloError as error:
@@ -150,34 +149,19 @@ class GraphImporter(SessionHost):
         except Exception as error:  # a malformed node may surprise a rule in any way
             cause = f"the import rule of {node.op_type} failed with {type(error).__name__}: {error}"
             self._note(CompileError, cause, source, view, "if ONNX's checker accepts the model, this is onnxla's fault")
+        results = (poison,) * len(node.output) if results is None else results
         for output_name, result in zip(node.output, results, strict=False):
             if output_name:
                 if isinstance(result, Instruction) and not result.name:
                     result.name = output_name
                 self.values[output_name] = result
 
-    def _note_unknown(self, node: NodeProto, source: SourceNode) -> None:
-        """A node whose inputs failed is a cause of its own only where nothing knows its operator."""
-        domain = normal_domain(node.domain)
-        if (domain, node.op_type, node.overload) in self.session.functions:
-            return
-        try:
-            lookup(node.op_type, domain, source.opset)
-        except NoRule as error:
-            if not has_standard_body(node.op_type, domain, source.opset):
-                self.session.problems.append(Problem(UnsupportedOpError, str(error), source))
-
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView, hint: str = "") -> None:
         self.session.problems.append(Problem(kind, cause, source, view.details(), hint))
 
-    def _inputs(self, node: NodeProto) -> list[Value | None]:
-        """The values of a node's inputs, trailing ones that are left out dropped. Raises Poisoned."""
-        inputs: list[Value | None] = []
-        for name in node.input:
-            value = self.values.get(name) if name else None
-            if isinstance(value, Poison):
-                raise Poisoned
-            inputs.append(value)
+    def _inputs(self, node: NodeProto) -> list[Binding]:
+        """What a node's inputs are bound to, trailing ones that are left out dropped."""
+        inputs = [self.values.get(name) if name else None for name in node.input]
         while inputs and inputs[-1] is None:
             inputs.pop()
         return inputs
@@ -186,9 +170,9 @@ class GraphImporter(SessionHost):
         self,
         view: NodeView,
         node: NodeProto,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[Binding],
         attributes: Mapping[str, AttributeProto],
-    ) -> RuleResult:
+    ) -> "RuleResult | Sequence[Binding]":
         """The node's outputs by a model-local function, a rule, or the standard's function body."""
         domain = normal_domain(node.domain)
         local = self.session.functions.get((domain, node.op_type, node.overload))
@@ -205,8 +189,23 @@ class GraphImporter(SessionHost):
         except NoRule as error:
             call = standard_call(node, attributes, view.opset, inputs)
             if call is None:
-                raise ProblemFound(Problem(UnsupportedOpError, str(error), view.source, view.details())) from None
+                problem = no_rule_problem(error, node.op_type, domain, view.source, view.details())
+                raise UnknownOperation(problem) from None
             return self._call(view, call, inputs)
+        try:
+            return self._by_rule(rule, view, node, inputs, attributes)
+        except Poisoned:
+            self._look_into(view, node, inputs)
+            raise
+
+    def _by_rule(
+        self,
+        rule: Rule,
+        view: NodeView,
+        node: NodeProto,
+        inputs: Sequence[Binding],
+        attributes: Mapping[str, AttributeProto],
+    ) -> RuleResult:
         if moves_strings(node.op_type, inputs):
             strings = as_chosen(self.builder, inputs[0])
             moved = rule(NodeView(node, view.source, [strings.places, *inputs[1:]], attributes, self), self.builder)
@@ -214,9 +213,21 @@ class GraphImporter(SessionHost):
             return [strings_at(t, strings, self.known_value) for t in tensors]  # type: ignore[arg-type,union-attr]
         return rule(view, self.builder)
 
-    def _results(self, view: NodeView, result: RuleResult) -> Sequence[Binding]:
+    def _look_into(self, view: NodeView, node: NodeProto, inputs: Sequence[Binding]) -> None:
+        """Import the subgraphs that run in any case for their problems alone: some of what the node reads failed."""
+        names: Sequence[str] = _RUN_IN_ANY_CASE.get(node.op_type, ()) if not normal_domain(node.domain) else ()
+        if node.op_type == "If" and view.failed_but_computed(0):
+            names = ("then_branch", "else_branch")
+        if not any(isinstance(value, Poison) for value in inputs):
+            return  # they were imported already
+        for name in names:
+            graph = view.graph(name)
+            with contextlib.suppress(Poisoned):
+                self.import_body(graph, [POISON] * len(graph.input), Builder(name, view.source), None)
+
+    def _results(self, view: NodeView, result: "RuleResult | Sequence[Binding]") -> Sequence[Binding]:
         single = isinstance(result, Value)
-        results: Sequence[Value | None] = [result] if single else list(result)  # type: ignore[list-item,arg-type]
+        results: Sequence[Binding] = [result] if single else list(result)  # type: ignore[list-item,arg-type]
         for i in range(view.output_count):
             if view.has_output(i) and (i >= len(results) or results[i] is None):
                 view.unsupported(f"output {i} of {view.op_type} is not made")
@@ -229,7 +240,8 @@ class GraphImporter(SessionHost):
 
     # Functions and subgraphs
 
-    def _call(self, view: NodeView, call: FunctionCall, inputs: Sequence[Value | None]) -> Sequence[Value]:
+    def _call(self, view: NodeView, call: FunctionCall, inputs: Sequence[Binding]) -> Sequence[Binding]:
+        """The results of a function; where one of them failed, all do."""
         if call.key in self._calls:
             raise CompileError(f"the function {'.'.join(filter(None, call.key))} calls itself")
         arguments: dict[str, Binding] = {name: None for name in call.body.input}
@@ -246,10 +258,14 @@ class GraphImporter(SessionHost):
         )
         inner.run(call.body.node, call.body.output)
         wanted = [name if view.has_output(i) else "" for i, name in enumerate(call.body.output)]
-        return [inner.outputs([name])[0] if name else None for name in wanted]  # type: ignore[misc]
+        try:
+            return [inner.outputs([name])[0] if name else None for name in wanted]
+        except Poisoned:
+            found = [inner.values.get(name) for name in wanted]
+            return [value if isinstance(value, Poison) else POISON for value in found]
 
     def import_body(
-        self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Value] | None
+        self, graph: GraphProto, arguments: Sequence[Binding], builder: Builder, captured: Mapping[str, Binding] | None
     ) -> list[Value]:
         outer = self.values if captured is None else ChainMap[str, Binding](dict(captured))
         inner = GraphImporter(
@@ -271,9 +287,9 @@ class GraphImporter(SessionHost):
         inner.run(graph.node, outputs)
         return inner.outputs(outputs)
 
-    def captures(self, graph: GraphProto) -> dict[str, Value]:
-        names = [name for name in free_names(graph) if self.values.get(name) is not None]
-        return dict(zip(names, self.outputs(names), strict=True))
+    def captures(self, graph: GraphProto) -> dict[str, Value | Poison]:
+        found = {name: self.values.get(name) for name in free_names(graph)}
+        return {name: value for name, value in found.items() if value is not None}
 
     # What rules ask (see node_view.Host)
 

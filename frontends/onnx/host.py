@@ -10,7 +10,9 @@ from typing import Protocol
 from onnx import GraphProto, SparseTensorProto, TensorProto
 
 from onnxla.errors import Problem, SourceNode
+from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.values import Value
+from onnxla.frontends.poison import Poison
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
@@ -35,12 +37,12 @@ class Host(Protocol):
         """The array of an attribute's sparse tensor, its zeros written out."""
 
     def import_body(
-        self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Value] | None
+        self, graph: GraphProto, arguments: Sequence[Value], builder: Builder, captured: Mapping[str, Binding] | None
     ) -> list[Value]:
         """Import a subgraph's nodes into `builder`; outer names come from `captured`, or the scope around."""
 
-    def captures(self, graph: GraphProto) -> dict[str, Value]:
-        """The outer values that a subgraph reads, by name. Raises Poisoned where one failed."""
+    def captures(self, graph: GraphProto) -> dict[str, Value | Poison]:
+        """The outer values that a subgraph reads, by name, those that failed among them."""
 
     def problem_count(self) -> int:
         """How many problems are noted, to take back later ones when an attempt fails."""

@@ -23,13 +23,15 @@ from onnxla.errors import (
 )
 from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.expanded_size import expanded_nodes
-from onnxla.frontends.onnx.graph_importer import POISON, Binding, GraphImporter, Poison
+from onnxla.frontends.onnx.failed_values import Binding
+from onnxla.frontends.onnx.graph_importer import GraphImporter
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.signature import MOST_DIMENSIONS, STRINGS, places_of, signature_of, tensor_spec
 from onnxla.frontends.onnx.structure import check_structure
 from onnxla.frontends.onnx.values import ChosenStrings, Value, describe, tensors_of
 from onnxla.frontends.onnx.vocabulary import strings_of_input, vocabulary
+from onnxla.frontends.poison import POISON, Poison
 from onnxla.frontends.problems import text_problem
 from onnxla.frontends.signature import TensorSpec, bind_inputs
 from onnxla.hlo.builder import Builder

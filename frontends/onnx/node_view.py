@@ -10,9 +10,11 @@ from typing import Any, NoReturn, TypeAlias, overload
 from onnx import AttributeProto, GraphProto, NodeProto
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
+from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.host import Host
 from onnxla.frontends.onnx.values import ChosenStrings, OptionalValue, SequenceValue, StringConstant, Value, describe
-from onnxla.frontends.problems import ProblemFound, text_problem
+from onnxla.frontends.poison import Poison
+from onnxla.frontends.problems import Poisoned, ProblemFound, text_problem
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
@@ -55,7 +57,7 @@ class NodeView:
         self,
         node: NodeProto,
         source: SourceNode,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[Binding],
         attributes: Mapping[str, AttributeProto],
         host: Host,
     ) -> None:
@@ -98,8 +100,13 @@ class NodeView:
         return str(self._node.input[i])
 
     def value(self, i: Int) -> Value:
-        """Input `i`, which must be there: a tensor, sequence, optional or constant string tensor."""
+        """Input `i`, which must be there: a tensor, sequence, optional or constant string tensor.
+
+        Raises Poisoned, as every read of inputs, where it failed to import.
+        """
         value = self._inputs[i] if i < len(self._inputs) else None
+        if isinstance(value, Poison):
+            raise Poisoned
         if value is None:
             self._malformed(f"input {i} is missing")
         return value
@@ -145,6 +152,13 @@ class NodeView:
         """Raise a problem where `value` may be any string of an input: its value while compiling would solve it."""
         if isinstance(value, ChosenStrings) and value.input:
             raise ProblemFound(text_problem(value.input, self.source))
+
+    def _failed(self, i: Int) -> bool:
+        return i < len(self._inputs) and isinstance(self._inputs[i], Poison)
+
+    def failed_but_computed(self, i: Int) -> bool:
+        """Whether input `i` failed to import, and a run would compute it, whatever its type."""
+        return i < len(self._inputs) and self._inputs[i] == Poison(computed=True)
 
     # Values known while compiling
 
@@ -275,7 +289,7 @@ class NodeView:
         name: str,
         arguments: Sequence[Value],
         builder: Builder,
-        captured: Mapping[str, Value] | None = None,
+        captured: Mapping[str, Binding] | None = None,
     ) -> list[Value]:
         """Inline the subgraph attribute `name` into `builder`, its inputs standing for `arguments`.
 
@@ -284,7 +298,7 @@ class NodeView:
         """
         return self.host.import_body(self.graph(name), arguments, builder, captured)
 
-    def captures(self, name: str) -> dict[str, Value]:
+    def captures(self, name: str) -> dict[str, Value | Poison]:
         """The values of the graph around that the subgraph attribute `name` reads."""
         return self.host.captures(self.graph(name))
 
@@ -311,7 +325,7 @@ class NodeView:
     def dynamic_shape(self, cause: str, hint: str = "", *, data: Int | None = None) -> NoReturn:
         """The shape of an output depends on data: on input `data`, whose chain to the graph inputs is told."""
         details = self.details()
-        if data is not None:
+        if data is not None and not self._failed(data):
             blame = self.host.blame(self.input(data), "", self.source)
             details += blame.details
             if blame.needs_constants:

@@ -89,6 +89,11 @@ def lookup(name: str, domain: str, opset: int) -> Rule:
     raise NoRule(f"{qualified_name(name, domain)} at opset {opset} has no import rule{known}")
 
 
+def ranges(name: str, domain: str) -> list[str]:
+    """The ranges of opsets that rules of an operator cover."""
+    return [e.range for e in _RULES.get((normal_domain(domain), name), [])]
+
+
 def coverage() -> Iterator[RuleEntry]:
     """Every rule, by domain, operator and opset: the coverage table."""
     for key in sorted(_RULES):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.values import ChosenStrings, StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
@@ -15,12 +16,12 @@ _MOVEMENTS = frozenset(
 )
 
 
-def moves_strings(op_type: str, inputs: Sequence[Value | None]) -> bool:
+def moves_strings(op_type: str, inputs: Sequence[Binding]) -> bool:
     """Whether an operator, on these inputs, gives elements of its first input, which are strings."""
     return op_type in _MOVEMENTS and bool(inputs) and isinstance(inputs[0], (StringConstant, ChosenStrings))
 
 
-def as_chosen(b: Builder, value: Value | None) -> ChosenStrings:
+def as_chosen(b: Builder, value: Binding) -> ChosenStrings:
     """Strings as the places that they have in a table."""
     if isinstance(value, ChosenStrings):
         return value

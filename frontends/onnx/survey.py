@@ -14,11 +14,13 @@ from onnx import NodeProto
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import Problem
-from onnxla.frontends.onnx.graph_importer import Binding, GraphImporter, Poison
+from onnxla.frontends.onnx.failed_values import Binding
+from onnxla.frontends.onnx.graph_importer import GraphImporter
 from onnxla.frontends.onnx.importer import walk
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.values import StringConstant
+from onnxla.frontends.poison import Poison
 from onnxla.frontends.signature import TensorSpec
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from onnx import NodeProto
 
-from onnxla.errors import Problem, SourceNode, UnsupportedOpError
+from onnxla.errors import Problem, SourceNode
 from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.functions import has_standard_body
+from onnxla.frontends.onnx.missing_rules import no_rule_problem
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.registry import NoRule, lookup, normal_domain, qualified_name
 from onnxla.frontends.onnx.structure import check_structure, functions_of, in_order, live_nodes, node_name, subgraphs
@@ -20,23 +21,17 @@ def unknown_operators(model: OnnxModel) -> list[Problem]:
     functions = functions_of(model)
     graph = model.proto.graph
 
-    def known(node: NodeProto, opset: int) -> str:
+    problems = []
+    for index, node in _nodes(live_nodes(in_order(graph.node), (o.name for o in graph.output))):
         domain = normal_domain(node.domain)
-        if (domain, node.op_type, node.overload) in functions:
-            return ""
+        opset = model.opsets.get(domain, 1)
+        if (domain, node.op_type, node.overload) in functions or has_standard_body(node.op_type, domain, opset):
+            continue
         try:
             lookup(node.op_type, domain, opset)
         except NoRule as error:
-            return "" if has_standard_body(node.op_type, domain, opset) else str(error)
-        return ""
-
-    problems = []
-    for index, node in _nodes(live_nodes(in_order(graph.node), (o.name for o in graph.output))):
-        opset = model.opsets.get(normal_domain(node.domain), 1)
-        cause = known(node, opset)
-        if cause:
-            name = qualified_name(node.op_type, normal_domain(node.domain))
-            problems.append(Problem(UnsupportedOpError, cause, SourceNode(node_name(node, index), name, index, opset)))
+            source = SourceNode(node_name(node, index), qualified_name(node.op_type, domain), index, opset)
+            problems.append(no_rule_problem(error, node.op_type, domain, source, ()))
     return problems
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from onnxla.frontends.poison import Poison
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 
@@ -84,6 +85,6 @@ def tensors_of(value: Value, name: str) -> Iterator[tuple[str, Instruction]]:
             yield from tensors_of(inside, name)
 
 
-def describe(value: Value) -> str:
+def describe(value: Value | Poison) -> str:
     """The type in words, for messages: `f32[1,64,56,56]`, `sequence of 3`."""
     return str(value.type).split("{")[0] if isinstance(value, Instruction) else str(value)

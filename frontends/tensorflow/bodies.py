@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 
 from onnxla.errors import DynamicShapeError, Problem, ShapeError
 from onnxla.frontends.dependence import SPECIALISABLE_ELEMENTS
+from onnxla.frontends.poison import Poison
 from onnxla.frontends.tensorflow.graph import Body
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.state import InnerState
-from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, TableHandle, Value
+from onnxla.frontends.tensorflow.values import Binding, Handle, ListValue, Nothing, StringConstant, TableHandle, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.structural import Constant, Parameter
@@ -73,14 +74,14 @@ class Inner:
 
     builder: Builder
     state: InnerState
-    arguments: list[Value] = field(default_factory=list)
+    arguments: list[Binding] = field(default_factory=list)
     """What the function's arguments are inside."""
     stand_ins: dict[Place, Instruction] = field(default_factory=dict)
     """What stands for the tensors of arguments; none where a tensor is known inside."""
     results: list[Value] = field(default_factory=list)
 
 
-def inner_of(node: NodeView, name: str, values: Sequence[Value], changing: Sequence[bool]) -> Inner:
+def inner_of(node: NodeView, name: str, values: Sequence[Binding], changing: Sequence[bool]) -> Inner:
     """A computation whose arguments stand for `values`: those that do not change and are known come in as constants.
 
     `changing` says which are replaced from one iteration to the next.
@@ -88,6 +89,9 @@ def inner_of(node: NodeView, name: str, values: Sequence[Value], changing: Seque
     builder = Builder(name, node.source)
     inner = Inner(builder, InnerState(node.host.state, builder))
     for i, (value, changes) in enumerate(zip(values, changing, strict=True)):
+        if isinstance(value, Poison):
+            inner.arguments.append(value)
+            continue
         inside: list[Instruction] = []
         for k, tensor in enumerate(tensors_of(value)):
             known = None if changes else _as_constant(node, inner.builder, tensor)

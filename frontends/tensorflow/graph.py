@@ -11,6 +11,8 @@ from typing import Any
 from onnxla.errors import ModelFormatError
 
 CHECKS = ("Assert", "Print", "PrintV2", "CheckNumerics")
+MISSING = "onnxla.Missing"
+MOST_FAULTS = 50
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Body:
     results: list[Edge] = field(default_factory=list)
     control_results: list[str] = field(default_factory=list)
     """Nodes that run although nobody reads them: those with effects."""
+    faults: list[str] = field(default_factory=list)
+    """What nodes read that is not there. Nodes of the operation MISSING stand for it: the rest can be looked at."""
 
     def edges_from(self, node: Node) -> Iterable[str]:
         """The names of the nodes that `node` waits for; arguments are no nodes, and nobody waits for a check."""
@@ -77,8 +81,9 @@ def parse_edge(text: str) -> Edge:
 
 
 def body_of_graph(name: str, nodes: Sequence[Any]) -> Body:
-    """A GraphDef's nodes. Raises ModelFormatError for names that are there twice or not at all."""
-    return _checked(Body(name, _nodes(nodes)))
+    """A GraphDef's nodes. Raises ModelFormatError for names that are there twice; those that are not are `faults`."""
+    broken: list[str] = []
+    return _checked(Body(name, _nodes(nodes, broken)), broken)
 
 
 def body_of_function(function: Any) -> Body:
@@ -90,14 +95,15 @@ def body_of_function(function: Any) -> Body:
     missing = [a.name for a in signature.output_arg if a.name not in function.ret]
     if missing:
         raise ModelFormatError(f"the function {signature.name} does not say what it returns as {', '.join(missing)}")
+    broken: list[str] = []
     body = Body(
         signature.name,
-        _nodes(function.node_def),
+        _nodes(function.node_def, broken),
         [Argument(a.name) for a in signature.input_arg],
         [parse_edge(function.ret[a.name]) for a in signature.output_arg],
         sorted(function.control_ret.values()),
     )
-    return _checked(body)
+    return _checked(body, broken)
 
 
 _FEWEST_INPUTS = {
@@ -108,25 +114,34 @@ _FEWEST_INPUTS = {
 """Of operations that say what a graph's structure is; rules check those of others."""
 
 
-def _nodes(protos: Sequence[Any]) -> dict[str, Node]:
+def _nodes(protos: Sequence[Any], broken: list[str]) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for index, proto in enumerate(protos):
         if proto.name in nodes:
-            raise ModelFormatError(f"two nodes are called {proto.name}")
-        inputs = tuple(parse_edge(text) for text in proto.input if not text.startswith("^"))
+            broken.append(f"two nodes are called {proto.name}")
+            continue
+        inputs: list[Edge] = []
+        for text in proto.input:
+            try:
+                inputs += [] if text.startswith("^") else [parse_edge(text)]
+            except ModelFormatError as error:
+                broken.append(f"{proto.name} ({proto.op}): {error}")
         controls = tuple(text[1:] for text in proto.input if text.startswith("^"))
         if len(inputs) < (fewest := _FEWEST_INPUTS.get(proto.op, 0)):
-            raise ModelFormatError(f"{proto.name} ({proto.op}) has {len(inputs)} inputs, and needs {fewest}")
-        nodes[proto.name] = Node(proto.name, proto.op, inputs, controls, proto.attr, index)
+            broken.append(f"{proto.name} ({proto.op}) has {len(inputs)} inputs, and needs {fewest}")
+        nodes[proto.name] = Node(proto.name, proto.op, tuple(inputs), controls, proto.attr, index)
     return nodes
 
 
-def _checked(body: Body) -> Body:
-    arguments = {a.name for a in body.arguments}
-    for node in body.nodes.values():
+def _checked(body: Body, broken: list[str]) -> Body:
+    known = {a.name for a in body.arguments} | set(body.nodes)
+    for node in list(body.nodes.values()):
         for name in (*(e.node for e in node.inputs), *node.controls):
-            if name not in body.nodes and name not in arguments:
-                raise ModelFormatError(f"{node.name} reads from {name}, which {body.name} does not have")
+            if name not in known:
+                body.faults.append(f"{node.name} reads from {name}, which {body.name} does not have")
+                body.nodes[name] = Node(name, MISSING, (), (), {}, len(body.nodes))
+    if broken:
+        raise ModelFormatError("\n  ".join([*broken, *body.faults][:MOST_FAULTS]))
     return body
 
 

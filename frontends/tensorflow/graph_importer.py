@@ -1,7 +1,7 @@
 """Walk the nodes of one graph or function in order and call each node's rule.
 
-A node that fails gives poisoned outputs; nodes that read poison are skipped, so that the report lists
-root causes only, and all of them.
+A node that fails gives poisoned outputs. Rules of nodes that read poison are asked as well, and get as far as they come
+without it, so that the report lists root causes only, and all of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,28 +15,32 @@ from onnxla.errors import (
     ResourceLimitError,
     ShapeError,
     SourceNode,
-    UnsupportedOpError,
 )
 from onnxla.frontends.dependence import blame
-from onnxla.frontends.problems import Poisoned, ProblemFound
+from onnxla.frontends.poison import POISON, Poison, poison_behind, poison_of_unknown
+from onnxla.frontends.problems import Poisoned, ProblemFound, UnknownOperation
 from onnxla.frontends.session import SessionHost
-from onnxla.frontends.tensorflow.graph import Body, Edge, Node, ordered
+from onnxla.frontends.tensorflow.graph import MISSING, Body, Edge, Node, ordered
 from onnxla.frontends.tensorflow.node_view import NodeView
 from onnxla.frontends.tensorflow.registry import RuleResult, lookup
 from onnxla.frontends.tensorflow.session import Session
 from onnxla.frontends.tensorflow.state import State
 from onnxla.frontends.tensorflow.tables import Table
-from onnxla.frontends.tensorflow.values import Handle, ListValue, Nothing, StringConstant, TableHandle, Value, describe
+from onnxla.frontends.tensorflow.unknown_operations import unknown_operation
+from onnxla.frontends.tensorflow.values import (
+    COMPUTING,
+    Binding,
+    Handle,
+    ListValue,
+    Nothing,
+    StringConstant,
+    TableHandle,
+    Value,
+    describe,
+)
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 
-
-class Poison:
-    """Stands for the outputs of a node that could not be imported."""
-
-
-POISON = Poison()
-CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 Outputs: TypeAlias = Sequence[Value | None] | Poison
 
 
@@ -68,9 +72,9 @@ class GraphImporter(SessionHost):
         self._path = path
         self._calls = calls
 
-    def bind(self, name: str, value: Value) -> None:
+    def bind(self, name: str, value: Binding) -> None:
         """Say what the argument `name`, or the only output of the node `name`, is."""
-        self.outputs[name] = (value,)
+        self.outputs[name] = value if isinstance(value, Poison) else (value,)
 
     def give_up(self, name: str) -> None:
         """Say that a node has no value, for which a problem is noted."""
@@ -85,9 +89,15 @@ class GraphImporter(SessionHost):
 
     def value(self, edge: Edge) -> Value:
         """The value of an edge. Raises Poisoned where it failed."""
+        value = self._binding(edge)
+        if isinstance(value, Poison):
+            raise Poisoned
+        return value
+
+    def _binding(self, edge: Edge) -> Binding:
         outputs = self.outputs.get(edge.node)
         if isinstance(outputs, Poison):
-            raise Poisoned
+            return outputs
         if outputs is None:
             raise CompileError(f"{edge} has no value: its node was not imported")
         place = edge.index
@@ -105,13 +115,18 @@ class GraphImporter(SessionHost):
     def _import_node(self, node: Node) -> None:
         source = SourceNode(self._path + node.name, node.op, node.index)
         view: NodeView | None = None
+        inputs: Sequence[Binding] = ()
         results: Outputs = POISON
         try:
-            view = NodeView(node, source, [self.value(e) for e in node.inputs], self._attributes, self)
+            inputs = [self._binding(e) for e in node.inputs]
+            view = NodeView(node, source, inputs, self._attributes, self)
             with self.builder.at(source):
                 results = self._results(view, self._apply(view))
         except Poisoned:
-            self._look_into(node, source)
+            results = poison_behind(inputs, computes=node.op in COMPUTING)
+        except UnknownOperation as found:
+            self.session.problems.append(found.problem)
+            results = poison_of_unknown(inputs, self.known_value)
         except ProblemFound as found:
             self.session.problems.append(found.problem)
         except HloError as error:
@@ -130,36 +145,19 @@ class GraphImporter(SessionHost):
                     result.name = node.name if k == 0 else f"{node.name}:{k}"
         self.outputs[node.name] = results
 
-    def _look_into(self, node: Node, source: SourceNode) -> None:
-        """Import the function of a call for its problems alone: some of its arguments, or of its results, failed."""
-        body = self.function(node.attributes["f"].func.name) if node.op in CALLS else None
-        if body is None or body.name in self._calls or len(node.inputs) != len(body.arguments):
-            return
-        given = [self.outputs.get(edge.node) for edge in node.inputs]
-        if not any(isinstance(outputs, Poison) for outputs in given):
-            return  # it was imported already
-        with self.builder.at(source):
-            inner = self._inside(body, self.builder, self._state, node.attributes["f"].func.attr)
-        for argument, edge, outputs in zip(body.arguments, node.inputs, given, strict=True):
-            if outputs is None or isinstance(outputs, Poison):
-                inner.give_up(argument.name)
-            else:
-                inner.bind(argument.name, self.value(edge))
-        inner.run(e.node for e in body.results)
-
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView | None) -> None:
         self.session.problems.append(Problem(kind, cause, source, view.details() if view is not None else ()))
 
     def _apply(self, view: NodeView) -> RuleResult:
+        if view.op_type == MISSING:
+            raise Poisoned
         entry = lookup(view.op_type)
         if entry is not None:
             return entry.rule(view, self.builder)
         body = self.function(view.op_type)
         if body is not None:
-            return self.import_body(body, view.values(), self.builder, self._state, view.node.attributes)
-        raise ProblemFound(
-            Problem(UnsupportedOpError, f"{view.op_type} has no import rule", view.source, view.details())
-        )
+            return self.import_body(body, view.arguments(), self.builder, self._state, view.node.attributes)
+        raise UnknownOperation(unknown_operation(view.source, view.details()))
 
     def _results(self, view: NodeView, result: RuleResult) -> Sequence[Value | None]:
         if result is None:
@@ -191,7 +189,7 @@ class GraphImporter(SessionHost):
         return GraphImporter(self.session, builder, body, state, attributes=attributes, path=path, calls=calls)
 
     def import_body(
-        self, body: Body, arguments: Sequence[Value], builder: Builder, state: State, attributes: Mapping[str, Any]
+        self, body: Body, arguments: Sequence[Binding], builder: Builder, state: State, attributes: Mapping[str, Any]
     ) -> list[Value]:
         if body.name in self._calls:
             raise CompileError(f"the function {body.name} calls itself")

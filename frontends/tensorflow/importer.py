@@ -15,6 +15,7 @@ import numpy.typing as npt
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import (
     InternalError,
+    ModelFormatError,
     Problem,
     ResourceLimitError,
     ShapeError,
@@ -24,6 +25,7 @@ from onnxla.errors import (
 from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.frontends.signature import TensorSpec, bind_inputs
 from onnxla.frontends.tensorflow import rules
+from onnxla.frontends.tensorflow.graph import MOST_FAULTS
 from onnxla.frontends.tensorflow.graph_importer import GraphImporter
 from onnxla.frontends.tensorflow.model_file import TensorFlowModel, read_tensorflow
 from onnxla.frontends.tensorflow.session import Session
@@ -98,9 +100,19 @@ def try_import(
     mutable = initial_values(model, interface)
     walk = _Walk(model, interface, specs, values, mutable, options or CompileOptions(), limits)
     found = walk.run()
+    if model.faults:
+        raise ModelFormatError(_broken(model, walk.session.problems))
     if walk.session.problems or found is None:
         return TensorFlowImportResult(None, tuple(walk.session.problems))
     return TensorFlowImportResult(found, ())
+
+
+def _broken(model: TensorFlowModel, problems: Sequence[Problem]) -> str:
+    """What nodes read that is not there, and what else is wrong with the model."""
+    more = [f"and {len(model.faults) - MOST_FAULTS} more"] if len(model.faults) > MOST_FAULTS else []
+    lines = [f"{model.name} is not a valid model", *model.faults[:MOST_FAULTS], *more]
+    hint = ["  hint   freeze or cut the graph again with all that its outputs need"]
+    return "\n".join(["\n  ".join(lines), *hint, *map(str, problems)])
 
 
 class _Walk:
@@ -142,7 +154,7 @@ class _Walk:
             raise ResourceLimitError("functions are nested too deeply") from error
         results = [self._output(p) for p in self._interface.outputs]
         outputs = [(spec, value) for spec, value in filter(None, results)]
-        if self.session.problems:
+        if self.session.problems or self.session.model.faults:
             return None
         if len(outputs) != len(results):
             raise InternalError("an output has no value and no problem was noted")
@@ -179,6 +191,7 @@ class _Walk:
         if spec.element is None or value.dtype != spec.element.dtype:
             cause = f"the constant given for {name} is {value.dtype}; the model wants {spec.onnx_type}"
             self.session.problems.append(Problem(ShapeError, cause))
+            self._graph.give_up(node)
             return
         self._graph.bind(node, self._builder.constant(value, name=name))
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from onnxla.files import open_file, read_file
 from onnxla.frontends.tensorflow.assets import Assets, assets_of
 from onnxla.frontends.tensorflow.checkpoint import Checkpoint
 from onnxla.frontends.tensorflow.choices import with_choices
-from onnxla.frontends.tensorflow.graph import Body, body_of_function, body_of_graph
+from onnxla.frontends.tensorflow.graph import MOST_FAULTS, Body, body_of_function, body_of_graph
 from onnxla.frontends.tensorflow.loops import with_functional_loops
 from onnxla.frontends.tensorflow.messages import GraphDef, SavedModel
 from onnxla.frontends.tensorflow.tables import Table, find_tables
@@ -42,6 +42,8 @@ class TensorFlowModel:
     """TensorFlow's version that wrote it, where the file says."""
 
     assets: Assets = field(default_factory=Assets)
+    faults: tuple[str, ...] = ()
+    """What nodes read that the graph or a function does not have. Such a model can be looked at, and not imported."""
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -118,11 +120,26 @@ def _read_saved_model(folder: Path) -> TensorFlowModel:
 
 
 def _model_of_graph(name: str, graph: Any) -> TensorFlowModel:
-    library: Sequence[Any] = graph.library.function
-    body, functions = with_functional_loops(body_of_graph(name, graph.node))
-    functions |= {f.signature.name: body_of_function(f) for f in library}
-    body, functions = with_choices(body), {key: with_choices(f) for key, f in functions.items()}
-    return TensorFlowModel(name, body, functions, variables=Variables(declared_variables(body, functions), None))
+    """Raises one ModelFormatError for all that is wrong with the structure of the graph and its functions."""
+    bodies: dict[str, Body] = {}
+    broken: list[str] = []
+    for function in (None, *graph.library.function):
+        key = "" if function is None else function.signature.name
+        try:
+            bodies[key] = body_of_graph(name, graph.node) if function is None else body_of_function(function)
+        except ModelFormatError as error:
+            broken.append(str(error))
+    faults = tuple(fault for body in bodies.values() for fault in body.faults)
+    if broken:
+        raise ModelFormatError("\n  ".join([*broken, *faults[:MOST_FAULTS]]))
+    try:
+        body, functions = with_functional_loops(bodies.pop(""))
+        functions |= bodies
+        body, functions = with_choices(body), {key: with_choices(f) for key, f in functions.items()}
+    except ModelFormatError as error:
+        raise ModelFormatError("\n  ".join([*faults[:MOST_FAULTS], str(error)])) from error
+    variables = Variables(declared_variables(body, functions), None)
+    return TensorFlowModel(name, body, functions, variables=variables, faults=faults)
 
 
 def _read(message: Any, path: Path) -> Any:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
 from onnxla.errors import CompileError, DynamicShapeError, HloError, Problem, ShapeError, SourceNode, UnsupportedOpError
-from onnxla.frontends.problems import ProblemFound
+from onnxla.frontends.poison import Poison
+from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.element_types import code_name, element_of_code
 from onnxla.frontends.tensorflow.graph import Body, Node
 from onnxla.frontends.tensorflow.state import State
 from onnxla.frontends.tensorflow.tables import Table
 from onnxla.frontends.tensorflow.tensors import shape_of, tensor_array
-from onnxla.frontends.tensorflow.values import Handle, ListValue, StringConstant, Value, describe
+from onnxla.frontends.tensorflow.values import Binding, Handle, ListValue, StringConstant, Value, describe
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array, ElementType
@@ -45,9 +46,12 @@ class Host(Protocol):
         """What is in a hash table; None where that is not known."""
 
     def import_body(
-        self, body: Body, arguments: Sequence[Value], builder: Builder, state: State, attributes: Mapping[str, Any]
+        self, body: Body, arguments: Sequence[Binding], builder: Builder, state: State, attributes: Mapping[str, Any]
     ) -> list[Value]:
-        """Import a function's nodes into `builder`, its arguments standing for `arguments`."""
+        """Import a function's nodes into `builder`, its arguments standing for `arguments`.
+
+        Raises Poisoned where one of its results failed.
+        """
 
     @property
     def state(self) -> State:
@@ -77,7 +81,7 @@ class NodeView:
     """One node of the model while its rule runs."""
 
     def __init__(
-        self, node: Node, source: SourceNode, inputs: Sequence[Value], outer: Mapping[str, Any], host: Host
+        self, node: Node, source: SourceNode, inputs: Sequence[Binding], outer: Mapping[str, Any], host: Host
     ) -> None:
         self.source = source
         self.host = host
@@ -101,14 +105,28 @@ class NodeView:
         return str(self.node.inputs[i]) if i < len(self.node.inputs) else f"input {i}"
 
     def value(self, i: Int) -> Value:
-        """Input `i`, which must be there: a tensor, list, handle or constant string tensor."""
+        """Input `i`, which must be there: a tensor, list, handle or constant string tensor.
+
+        Raises Poisoned, as every read of inputs but `arguments`, where it failed to import.
+        """
         if not -len(self._inputs) <= i < len(self._inputs):
             self._malformed(f"input {i} is missing")
-        return self._inputs[i]
+        value = self._inputs[i]
+        if isinstance(value, Poison):
+            raise Poisoned
+        return value
 
     def values(self) -> tuple[Value, ...]:
         """All inputs."""
+        return tuple(self.value(i) for i in range(len(self._inputs)))
+
+    def arguments(self) -> tuple[Binding, ...]:
+        """All inputs, those that failed among them: for functions, which are imported for their problems even so."""
         return self._inputs
+
+    def failed_but_computed(self, i: Int) -> Bool:
+        """Whether input `i` failed to import, and a run would compute it, whatever its type."""
+        return i < len(self._inputs) and self._inputs[i] == Poison(computed=True)
 
     def input(self, i: Int) -> Instruction:
         """Input `i`, which must be there and be a tensor of numbers."""
@@ -275,7 +293,7 @@ class NodeView:
     def dynamic_shape(self, cause: str, hint: str = "", *, data: Int | None = None) -> NoReturn:
         """The shape of an output depends on data: on input `data`, whose chain to the graph inputs is told."""
         details = self.details()
-        if data is not None and isinstance(self.value(data), Instruction):
+        if data is not None and data < len(self._inputs) and isinstance(self._inputs[data], Instruction):
             blame = self.host.blame(self.input(data), "", self.source)
             details += blame.details
             if blame.needs_constants:

@@ -8,10 +8,22 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from onnxla.frontends.onnx.values import StringConstant
+from onnxla.frontends.poison import Poison
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array, ElementType
 
-__all__ = ["Handle", "ListValue", "Nothing", "StringConstant", "TableHandle", "Uniform", "Value", "describe"]
+__all__ = [
+    "COMPUTING",
+    "Binding",
+    "Handle",
+    "ListValue",
+    "Nothing",
+    "StringConstant",
+    "TableHandle",
+    "Uniform",
+    "Value",
+    "describe",
+]
 
 
 @dataclass(frozen=True)
@@ -73,8 +85,19 @@ class Nothing:
 
 
 Value: TypeAlias = Instruction | StringConstant | Handle | TableHandle | ListValue | Nothing
+Binding: TypeAlias = Value | Poison
+"""A value, or what stands for one that failed to import."""
+
+COMPUTING = frozenset(
+    "Abs Add AddV2 AvgPool BatchMatMul BatchMatMulV2 BiasAdd Cast Ceil Concat ConcatV2 Conv2D DepthwiseConv2dNative "
+    "Div Elu Equal Erf Exp ExpandDims Floor FusedBatchNormV3 Gather GatherV2 Greater GreaterEqual Identity IdentityN "
+    "LeakyRelu Less LessEqual Log LogicalAnd LogicalNot LogicalOr MatMul Max MaxPool Maximum Mean Min Minimum Mul Neg "
+    "NotEqual Pow RealDiv Relu Relu6 Reshape Round Rsqrt SelectV2 Sigmoid Slice Softmax Softplus Split Sqrt Square "
+    "Squeeze StridedSlice Sub Sum Tanh TopKV2 Transpose".split()
+)
+"""Operations that compute every output from the elements of every input."""
 
 
-def describe(value: Value) -> str:
+def describe(value: Value | Poison) -> str:
     """The type in words, for messages."""
     return str(value.type).split("{")[0] if isinstance(value, Instruction) else str(value)

@@ -18,9 +18,7 @@ _WAY_OUT = (
 
 def data(node: NodeView, i: int, what: str) -> Array:
     """The value of input `i`, or a DynamicShapeError problem: `what` decides the output's shape. Nothing is known."""
-    value, x = node.known(i), node.input(i)
-    if value is None and x.tensor_type.size == 0:
-        return np.zeros(x.shape, x.tensor_type.element.dtype)
+    value = None if node.failed_but_computed(i) else node.known(i)
     if value is None:
         cause = f"{what} decides the shape of {node.op_type}'s output, and is computed at run time"
         node.dynamic_shape(cause, _WAY_OUT, data=i)
@@ -36,8 +34,8 @@ def non_zero(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("Compress", since=9)
 def compress(node: NodeView, b: Builder) -> Instruction:
     """Only the condition must be constant: the data may be anything."""
-    x = node.input(0)
     kept = np.flatnonzero(data(node, 1, "the condition"))
+    x = node.input(0)
     axis = node.int("axis", None)
     if axis is None:
         x, axis = b.reshape(x, [x.tensor_type.size]), 0
@@ -65,7 +63,7 @@ def unique(node: NodeView, b: Builder) -> list[Instruction]:
 
 @onnx_op("NonMaxSuppression", since=10)
 def non_max_suppression(node: NodeView, b: Builder) -> Instruction:
-    if 0 in (node.input(0).tensor_type.size, node.input(1).tensor_type.size):
+    if not any(map(node.failed_but_computed, (0, 1))) and 0 in (node.input(i).tensor_type.size for i in (0, 1)):
         return b.constant(np.zeros((0, 3), np.int64))
     boxes, scores = data(node, 0, "the overlap of boxes"), data(node, 1, "the scores")
     most = int(data(node, 2, "the most boxes of a class").reshape(())) if node.has_input(2) else 0

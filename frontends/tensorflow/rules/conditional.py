@@ -30,6 +30,7 @@ Called = tuple[Body, Mapping[str, Any]]
 def if_(node: NodeView, b: Builder) -> list[Value]:
     """A number is true unless it is 0."""
     branches = [node.function("then_branch"), node.function("else_branch")]
+    _import_behind_failure(node, branches)
     known = node.known(0)
     if known is not None and known.size == 1:
         return _inlined(node, b, branches[0 if known.reshape(()) else 1])
@@ -43,6 +44,7 @@ def if_(node: NodeView, b: Builder) -> list[Value]:
 def case(node: NodeView, b: Builder) -> list[Value]:
     """An index out of range takes the last branch."""
     branches = node.functions("branches")
+    _import_behind_failure(node, branches)
     known = node.known(0)
     if known is not None and known.size == 1:
         index = int(known.reshape(()))
@@ -59,12 +61,19 @@ def _scalar(node: NodeView, b: Builder) -> Instruction:
 
 def _inlined(node: NodeView, b: Builder, called: Called) -> list[Value]:
     body, attributes = called
-    return node.host.import_body(body, node.values()[1:], b, node.host.state, attributes)
+    return node.host.import_body(body, node.arguments()[1:], b, node.host.state, attributes)
 
 
-def choose(node: NodeView, b: Builder, index: Instruction, branches: Sequence[Called]) -> list[Value]:
-    """HLO's conditional over branches that take the inputs after the first."""
-    values = node.values()[1:]
+def _import_behind_failure(node: NodeView, branches: Sequence[Called]) -> None:
+    """Import all branches for their problems, where the condition failed and is computed. Raises Poisoned then."""
+    if node.failed_but_computed(0):
+        _imported(node, branches)
+        raise Poisoned
+
+
+def _imported(node: NodeView, branches: Sequence[Called]) -> list[Inner]:
+    """The branches as computations of their own. Raises Poisoned where one failed, once all are imported."""
+    values = node.arguments()[1:]
     inners: list[Inner] = []
     failed = False
     for number, (body, attributes) in enumerate(branches):
@@ -76,6 +85,12 @@ def choose(node: NodeView, b: Builder, index: Instruction, branches: Sequence[Ca
         inners.append(inner)
     if failed:
         raise Poisoned
+    return inners
+
+
+def choose(node: NodeView, b: Builder, index: Instruction, branches: Sequence[Called]) -> list[Value]:
+    """HLO's conditional over branches that take the inputs after the first."""
+    inners = _imported(node, branches)
     first = inners[0]
     for inner in inners[1:]:
         _require_same(node, first.results, inner.results)

@@ -7,16 +7,21 @@ from onnxla.frontends.tensorflow.registry import tf_op
 from onnxla.frontends.tensorflow.values import StringConstant, Value
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import S64
+from onnxla.hlo.types import S64, Array
 
 _INT32 = 3
 _HINT = "replace it by operations of fixed size, such as a mask"
 
 
+def _data(node: NodeView, i: int) -> Array | None:
+    """The value of input `i`; None where a run computes it, be it that its node failed to import."""
+    return None if node.failed_but_computed(i) else node.known(i)
+
+
 @tf_op("Where")
 def where(node: NodeView, b: Builder) -> Instruction:
     """The places of what is not zero."""
-    known = node.known(0)
+    known = _data(node, 0)
     if known is None:
         node.dynamic_shape("tf.where with one operand gives as many rows as there are nonzero elements", _HINT, data=0)
     return b.constant(np.argwhere(known), S64)
@@ -25,7 +30,7 @@ def where(node: NodeView, b: Builder) -> Instruction:
 @tf_op("Unique", "UniqueV2", outputs=("y", "idx"))
 def unique(node: NodeView, b: Builder) -> list[Instruction]:
     """The different values in the order they come, and for each element which of them it is."""
-    known = node.known(0)
+    known = _data(node, 0)
     if known is None or known.ndim != 1:
         node.dynamic_shape("tf.unique gives as many values as are different", _HINT, data=0)
     _, first, inverse = np.unique(known, return_index=True, return_inverse=True)
@@ -38,7 +43,7 @@ def unique(node: NodeView, b: Builder) -> list[Instruction]:
 @tf_op("ListDiff", outputs=("out", "idx"))
 def list_diff(node: NodeView, b: Builder) -> list[Instruction]:
     """The values of a list that another one lacks, and their places."""
-    x, y = node.known(0), node.known(1)
+    x, y = _data(node, 0), _data(node, 1)
     if x is None or y is None:
         node.dynamic_shape("the difference of two lists is as long as the data says", _HINT, data=0 if x is None else 1)
     (places,) = np.nonzero(~np.isin(x, y))
@@ -51,7 +56,7 @@ def dynamic_stitch(node: NodeView, b: Builder) -> Instruction:
     count = node.input_count // 2
     indices = []
     for i in range(count):
-        known = node.known(i)
+        known = _data(node, i)
         if known is None:
             node.dynamic_shape("the result of tf.dynamic_stitch is as long as its largest index says", _HINT, data=i)
         indices.append(known.reshape(-1))

@@ -9,4 +9,4 @@ from onnxla.hlo.builder import Builder
 @tf_op("PartitionedCall", "StatefulPartitionedCall")
 def call(node: NodeView, b: Builder) -> list[Value]:
     body, attributes = node.function("f")
-    return node.host.import_body(body, node.values(), b, node.host.state, attributes)
+    return node.host.import_body(body, node.arguments(), b, node.host.state, attributes)

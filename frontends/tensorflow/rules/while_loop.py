@@ -1,5 +1,6 @@
 """While: HLO's while over a tuple; where shapes change and the number of iterations is known, one after another."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -7,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from onnxla.errors import DynamicShapeError, Problem
+from onnxla.frontends.poison import Poison
 from onnxla.frontends.problems import Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.bodies import (
     Inner,
@@ -37,7 +39,28 @@ Called = tuple[Body, Mapping[str, Any]]
 
 @tf_op("While", "StatelessWhile")
 def while_(node: NodeView, b: Builder) -> list[Value]:
-    return run_while(node, b, node.function("cond"), node.function("body"), list(node.values()))
+    condition, body = node.function("cond"), node.function("body")
+    if any(isinstance(value, Poison) for value in node.arguments()):
+        _import_behind_failure(node, b, condition, body)
+        raise Poisoned
+    return run_while(node, b, condition, body, list(node.values()))
+
+
+def _import_behind_failure(node: NodeView, b: Builder, condition: Called, body: Called) -> None:
+    """Import the body for its problems alone, since a loop variable failed; not where it may never run.
+
+    Problems of shapes do not count: a loop that is written out may not have them. Raises Poisoned where the condition
+    reads what failed.
+    """
+    values, before = node.arguments(), node.host.problem_count()
+    (test,) = node.host.import_body(condition[0], values, b, node.host.state, condition[1])
+    known = node.host.known_value(test) if isinstance(test, Instruction) else None
+    if known is not None and not known.reshape(-1)[0]:
+        return
+    inner = inner_of(node, "loop_body", values, [place != i for i, place in enumerate(passed_through(body[0]))])
+    with contextlib.suppress(Poisoned):
+        import_inner(node, *body, inner)
+    node.host.note_problems([p for p in node.host.forget_problems(before) if not about_shapes([p])])
 
 
 def run_while(node: NodeView, b: Builder, condition: Called, body: Called, values: Sequence[Value]) -> list[Value]:
