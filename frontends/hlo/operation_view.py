@@ -30,19 +30,30 @@ class OperationView:
     """
 
     def __init__(
-        self, operation: Operation, operands: Sequence[Instruction], source: SourceNode, scope: "Scope"
+        self, operation: Operation, operands: Sequence[Instruction | None], source: SourceNode, scope: "Scope"
     ) -> None:
+        """`operands` are None where they were rejected: a rule gets as far as it comes without them."""
         self.operation = operation
-        self.operands = tuple(operands)
+        self.given = tuple(operands)
         self.source = source
         self.scope = scope
 
     # Operands and types
 
+    @property
+    def operands(self) -> tuple[Instruction, ...]:
+        found = tuple(o for o in self.given if o is not None)
+        if len(found) < len(self.given):
+            raise Rejected(None)
+        return found
+
     def operand(self, index: int) -> Instruction:
-        if index >= len(self.operands):
-            self.shape_error(f"operand {index} is missing; there are {len(self.operands)}")
-        return self.operands[index]
+        if index >= len(self.given):
+            self.shape_error(f"operand {index} is missing; there are {len(self.given)}")
+        operand = self.given[index]
+        if operand is None:
+            raise Rejected(None)
+        return operand
 
     @property
     def forms(self) -> Sequence[Form]:

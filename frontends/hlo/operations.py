@@ -119,7 +119,7 @@ class OperationReader(FormReader):
             made = self._generic(start, depth)
         else:
             made = self._pretty(start, depth)
-        if results and len(results) != len(made.result_forms):
+        if results and len(results) != len(made.result_forms) and not made.is_unread:
             self.fail(f"{made.name} has {len(made.result_forms)} results, and {len(results)} names for them", start)
         made.results = results or ("",) * len(made.result_forms)
         if self.starts_with("loc("):
@@ -164,7 +164,9 @@ class OperationReader(FormReader):
         if name == "func.func":
             return self._function(made, depth)
         if not _PREFIXED.match(name):
-            self.fail(f"unknown operation {name[:60]}", start)
+            self.skip_line(start)
+            made.is_unread = True
+            return made
         self.form_of(made, depth)
         return made
 

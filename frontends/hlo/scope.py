@@ -12,6 +12,7 @@ from onnxla.frontends.hlo.location import name_in
 from onnxla.frontends.hlo.operation_view import OperationView, Rejected
 from onnxla.frontends.hlo.registry import lookup
 from onnxla.frontends.hlo.syntax import Argument, Function, Operation, Program, Region, TensorForm, TupleForm
+from onnxla.frontends.hlo.unknown_operations import unknown_operation
 from onnxla.frontends.session import ImportSession
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
@@ -55,6 +56,13 @@ class Scope:
 
     def lookup(self, name: str, at: int) -> Instruction:
         """Raises Rejected for a value that there is not, and without a problem for one that was rejected."""
+        value = self.found(name, at)
+        if value is None:
+            raise Rejected(None)
+        return value
+
+    def found(self, name: str, at: int) -> Instruction | None:
+        """The same; None for a value that was rejected."""
         if name not in self.values and self.outer is not None:
             self.values[name] = self._copied(name, at)
         if name not in self.values:
@@ -64,10 +72,7 @@ class Scope:
                 cause = f"%{shown} is no constant, and a region over scalars reads it from around it"
             where = (("at", self.session.program.place(at).strip().partition("\n")[0]),)
             raise Rejected(Problem(ShapeError if self.outer is None else UnsupportedOpError, cause, None, where))
-        value = self.values[name]
-        if value is None:
-            raise Rejected(None)
-        return value
+        return self.values[name]
 
     def _copied(self, name: str, at: int) -> Instruction | None:
         assert self.outer is not None
@@ -99,11 +104,12 @@ class Scope:
         session.count_node(operation.name, source.name)
         results: Sequence[Instruction | None] = [None] * len(operation.results)
         try:
-            operands = [self.lookup(name, operation.at) for name in operation.operands]
+            operands = [self.found(name, operation.at) for name in operation.operands]
             view = OperationView(operation, operands, source, self)
             results = self._imported(view)
         except Rejected as rejected:
             session.note(rejected.problem)
+            self._look_into(operation)
         except ResourceLimitError:
             raise
         except HloError as error:
@@ -116,19 +122,21 @@ class Scope:
                 session.note(Problem(ShapeError, f"a second value is called %{name.removesuffix('#0')}", source, where))
             self.values[name] = value
 
+    def _look_into(self, operation: Operation) -> None:
+        """Name the unknown operations in the regions of one that was rejected: they may not have been imported."""
+        for region in operation.regions:
+            for inner in region.walk():
+                if lookup(inner.name) is None and not inner.name.endswith(".return"):
+                    source = SourceNode(name_in(inner, self.session.program), inner.name)
+                    self.session.note(unknown_operation(OperationView(inner, (), source, self)))
+
     def _imported(self, view: OperationView) -> Sequence[Instruction]:
         operation = view.operation
         rule = lookup(operation.name)
         if rule is None:
-            known = operation.name.partition(".")[0] in ("stablehlo", "mhlo", "chlo", "func")
-            hint = ""
-            if operation.name.startswith("chlo."):
-                hint = "jax.export writes it out in operations of StableHLO"
-            elif not known:
-                hint = "operations of StableHLO are supported"
-            view.unsupported(f"the operation {operation.name} is not supported", hint)
-        for k, (operand, form) in enumerate(zip(view.operands, operation.operand_forms or (), strict=False)):
-            if not _fits(form, operand.type):
+            raise Rejected(unknown_operation(view))
+        for k, (operand, form) in enumerate(zip(view.given, operation.operand_forms or (), strict=False)):
+            if operand is not None and not _fits(form, operand.type):
                 view.shape_error(f"operand {k} is declared as {form}, and is {operand.type}")
         with self.builder.at(view.source):
             made = rule(view, self.builder)
@@ -176,18 +184,23 @@ class Scope:
         value = self.values.get(name)
         return value is not None and copied_constant(self.session, value, Builder()) is not None
 
-    def bind(self, arguments: Sequence[Argument], values: Sequence[Instruction]) -> None:
+    def bind(self, arguments: Sequence[Argument], values: Sequence[Instruction | None]) -> None:
         if len(arguments) != len(values):
             where = f"a region takes {len(arguments)} arguments and gets {len(values)} values"
             raise Rejected(Problem(ShapeError, where, None))
         for argument, value in zip(arguments, values, strict=True):
-            if not _fits(argument.form, value.type):
+            if value is not None and not _fits(argument.form, value.type):
                 cause = f"%{argument.name.removesuffix('#0')} is declared as {argument.form}, and is {value.type}"
                 raise Rejected(Problem(ShapeError, cause, None))
             self.values[argument.name] = value
 
-    def call(self, view: OperationView, function: Function, arguments: Sequence[Instruction]) -> list[Instruction]:
-        """The results of a function: a computation of its own, or in place where it leaves sizes open."""
+    def call(
+        self, view: OperationView, function: Function, arguments: Sequence[Instruction | None]
+    ) -> list[Instruction]:
+        """The results of a function: a computation of its own, or in place where it leaves sizes open.
+
+        Arguments that were rejected are None: the function is imported for its problems all the same.
+        """
         session = self.session
         if function.name in session.calling:
             view.unsupported(f"@{function.name} calls itself")
@@ -202,9 +215,10 @@ class Scope:
             computation = self._computation(function, view)
         finally:
             session.calling.pop()
-        if computation is None:
+        given = [a for a in arguments if a is not None]
+        if computation is None or len(given) < len(arguments):
             raise Rejected(None)
-        result = self.builder.call(computation, *arguments)
+        result = self.builder.call(computation, *given)
         count = len(function.result_forms)
         return [result] if count == 1 else [self.builder.get_tuple_element(result, k) for k in range(count)]
 

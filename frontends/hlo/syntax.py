@@ -141,6 +141,8 @@ class Operation:
     operand_forms: tuple[Form, ...] | None = None
     result_forms: tuple[Form, ...] = ()
     location: str = ""
+    is_unread: bool = False
+    """Whether it is of a dialect whose text is not known: only its name and the names of its results are."""
 
 
 @dataclass

@@ -2,12 +2,13 @@
 
 Names may have their `%` or not, operands their types or not. What cannot change the result
 (sharding, schedules, layouts, ...) is skipped; what could and is not understood is
-an error. Any text at all gives a module or an HloError with line and column, within `Limits`.
+an error. Any text at all gives a module or an HloError with line and column, within `Limits`; instructions that read
+and cannot be are all in one error.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,11 +19,13 @@ from onnxla.hlo.attributes import unquote
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.literal_text import parse_literal
 from onnxla.hlo.module import Computation, Instruction, Module
-from onnxla.hlo.op import OPS
+from onnxla.hlo.op import OPS, fail
 from onnxla.hlo.op_text import attributes_of, make_op
 from onnxla.hlo.ops.control_flow import Call, Fusion
+from onnxla.hlo.ops.structural import Parameter
 from onnxla.hlo.text_reader import TextReader
-from onnxla.hlo.types import ELEMENT_TYPES, Array, Shape, TensorType, TupleType, Type
+from onnxla.hlo.types import ELEMENT_TYPES, F32, Array, Shape, TensorType, TupleType, Type
+from onnxla.hlo.unknown_opcodes import way_out
 
 Weights: TypeAlias = Callable[[str, TensorType], Array]
 """The value of a constant that the text elides, from `computation/instruction` and its type."""
@@ -42,6 +45,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.\-]+")
 
 _LARGEST_RANK = 64
 """numpy's."""
+_MOST_FAULTS = 50
 
 _HARMLESS = frozenset(
     """
@@ -55,14 +59,30 @@ _HARMLESS = frozenset(
 
 
 def parse_module(text: str, *, weights: Weights | None = None, limits: Limits | None = None) -> Module:
-    """The module that `text` spells. Raises HloError, or ResourceLimitError beyond `limits`.
+    """The module that `text` spells. Raises HloError with all instructions that are none, or ResourceLimitError beyond
+    `limits`.
 
     `weights` gives the constants that the text elides as `{...}`; without it they are an error.
     """
     limits = limits or Limits.from_environment()
     if len(text) > limits.text_bytes:
         raise ResourceLimitError(f"HLO text of {len(text)} characters; the limit is {limits.text_bytes} (text_bytes)")
-    return _Parser(text, weights, limits).module()
+    parser = _Parser(text, weights, limits)
+    try:
+        module = parser.module()
+    except HloError as error:
+        if parser.faults:
+            raise _report([*parser.faults, str(error)]) from error
+        raise
+    if parser.faults:
+        raise _report(parser.faults)
+    return module
+
+
+def _report(faults: Sequence[str]) -> HloError:
+    head = "" if len(faults) == 1 else f"{len(faults)} problems\n"
+    more = f"\nand {len(faults) - _MOST_FAULTS} more" if len(faults) > _MOST_FAULTS else ""
+    return HloError(head + "\n".join(faults[:_MOST_FAULTS]) + more)
 
 
 def zero_weights(name: str, type: TensorType) -> Array:
@@ -101,6 +121,10 @@ class _Parser:
         """Of the tensor type read last."""
         self.depths: dict[Computation, int] = {}
         self.count = 0
+        self.faults: list[str] = []
+        """Of instructions: what is wrong, and where. Others with their declared types stand in their places."""
+        self.strange = ""
+        """What is wrong with an element type that was read, and where."""
         self.is_scheduled = False
         """Whether XLA wrote it after its passes: its fusions are not ours, so they are calls here."""
 
@@ -124,6 +148,8 @@ class _Parser:
             if len(self.computations) != 1:
                 self.reader.fail(f"{len(self.computations)} computations, and none is marked ENTRY")
             entry = next(iter(self.computations.values()))
+        if self.strange and not self.faults:
+            self.faults.append(self.strange)
         return Module(name, entry)
 
     def header(self) -> None:
@@ -192,12 +218,16 @@ class _Parser:
         if name in values:
             self.reader.fail(f"a second instruction is called {name}", start)
         self.reader.expect("=", f"after {name}")
+        self.strange = ""
         type = self.type()
         order = self.order
         opcode_at = self.reader.at
         opcode = self.reader.expect_match(_OPCODE, "an operation")[0]
-        if opcode not in OPS and opcode not in xla_forms.FORMS:
-            self.reader.fail(f"unknown operation {opcode}", opcode_at)
+        is_known = opcode in OPS or opcode in xla_forms.FORMS
+        if not is_known or self.strange:
+            unknown = f"unknown operation {opcode}\n{self.reader.place(opcode_at)}\n  hint   {way_out(opcode)}"
+            self.faults.append(self.strange if is_known else unknown)
+            return self.skipped(name, opcode, type, order, values, parameters)
         self.reader.expect("(", f"after {opcode}")
         known: dict[str, Any] = {}
         operands: list[_Named] = []
@@ -219,13 +249,32 @@ class _Parser:
                 if self.is_scheduled and isinstance(op, Fusion):
                     op = Call(op.calls)
                 made = Instruction(op, values_of, name=name, source=source)
+            if made.type != type:
+                fail(f"{name} is declared as {type}, but {opcode} gives {made.type}")
         except HloError as error:
-            raise HloError(f"{error}\n{self.reader.place(start)}") from error
-        if made.type != type:
-            self.reader.fail(f"{name} is declared as {type}, but {opcode} gives {made.type}", start)
+            self.faults.append(f"{error}\n{self.reader.place(start)}")
+            made = Instruction(Parameter(0, type), name=name)
         if opcode == "parameter" and parameters.setdefault(known["number"], made) is not made:
             self.reader.fail(f"a second parameter({known['number']})", start)
         values[name] = _Named(made, order)
+        return made
+
+    def skipped(
+        self,
+        name: str,
+        opcode: str,
+        type: Type,
+        order: Shape,
+        values: dict[str, _Named],
+        parameters: dict[int, Instruction],
+    ) -> Instruction:
+        """Step over the rest of an instruction that cannot be made; what stands for it, so that reading goes on."""
+        made = Instruction(Parameter(0, type), name=name)
+        values[name] = _Named(made, order)
+        if opcode == "parameter" and self.reader.take("(") and (number := self.reader.match(_INTEGER)):
+            parameters[int(number[0])] = made
+            self.reader.take(")")
+        self.reader.skip_line(self.reader.at)
         return made
 
     def operands(self, values: dict[str, _Named]) -> list[_Named]:
@@ -314,7 +363,7 @@ class _Parser:
         start = self.reader.at
         element = self.reader.expect_match(_ELEMENT, "a type")[1]
         if element not in ELEMENT_TYPES:
-            self.reader.fail(f"element type {element} is not supported", start)
+            self.strange = self.strange or f"element type {element} is not supported\n{self.reader.place(start)}"
         dimensions = self.reader.expect_match(_DIMENSIONS, "static dimensions, such as [2,3]")[0]
         self.reader.expect("]")
         shape = tuple(int(n) for n in dimensions.split(",") if n.strip())
@@ -327,7 +376,7 @@ class _Parser:
                 ResourceLimitError,
             )
         self.layout(shape)
-        return TensorType(ELEMENT_TYPES[element], shape)
+        return TensorType(ELEMENT_TYPES.get(element, F32), shape)
 
     def types(self, depth: int = 0) -> list[Type]:
         self.reader.expect("(")

@@ -12,6 +12,7 @@ _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|/\*(?:.*?\*/|.*)|//[^\n]
 _SPACE = re.compile(r"(?a)\s*")
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[{}()]')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_END_OR_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*+"|[\n{}(]')
 _LINE_SHOWN = 100
 
 
@@ -82,6 +83,16 @@ class TextReader:
     def quoted(self) -> str:
         """Step over a string; its text with the quotes."""
         return self.expect_match(_STRING, "a string that ends in its line")[0]
+
+    def skip_line(self, start: int) -> None:
+        """Step from `start` to the end of its line, of the brackets that open there, or of the block around."""
+        at = start
+        while (found := _END_OR_BRACKET.search(self.text, at)) and found[0] not in ("\n", "}"):
+            at = found.end()
+            if found[0] in ("{", "("):
+                self.at = found.start()
+                at = found.start() + len(self.bracketed())
+        self._step(found.start() if found else len(self.text))
 
     def _step(self, to: int) -> None:
         self.at = to

@@ -60,7 +60,7 @@ def case(node: OperationView, b: Builder) -> list[Instruction]:
 @stablehlo_op("func.call")
 def call(node: OperationView, b: Builder) -> list[Instruction]:
     function = node.function(node.symbol("callee", "symbol"))
-    return node.scope.call(node, function, node.operands)
+    return node.scope.call(node, function, node.given)
 
 
 @stablehlo_op("composite")
