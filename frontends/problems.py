@@ -31,6 +31,11 @@ class Complaints(Protocol):
         """This case of the operation has no import rule."""
 
 
+def value_of(name: str) -> str:
+    """The way out where the value of an input must be known."""
+    return f'give its value while compiling, constants={{"{name}": ...}} (--constant), or leave it to the first run'
+
+
 def text_problem(name: str, node: SourceNode | None = None) -> Problem:
     """The strings of an input are needed, not only which of those the model knows they are."""
     who = f"{node.op_type} needs" if node else "an output gives"
@@ -38,6 +43,6 @@ def text_problem(name: str, node: SourceNode | None = None) -> Problem:
         UnsupportedOpError,
         f"{who} the strings of the input {name}, which are not known before the model runs",
         node,
-        hint=f'give its value while compiling: constants={{"{name}": ...}}',
+        hint=value_of(name),
         needs_constants=(name,),
     )

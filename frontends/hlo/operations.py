@@ -164,6 +164,8 @@ class OperationReader(FormReader):
         if name == "func.func":
             return self._function(made, depth)
         if not _PREFIXED.match(name):
+            if "." not in name:
+                self.fail(f"unknown operation {name[:60]}", start)
             self.skip_line(start)
             made.is_unread = True
             return made

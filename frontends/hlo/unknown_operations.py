@@ -9,7 +9,7 @@ from onnxla.frontends.hlo.registry import coverage
 _SPELLING_CUTOFF, _LONGEST_NAME = 0.8, 64
 _BETWEEN_DEVICES = (
     "after_all all_gather all_reduce all_to_all collective_broadcast collective_permute create_token infeed outfeed "
-    "partition_id recv reduce_scatter replica_id send"
+    "recv reduce_scatter send"
 ).split()
 
 

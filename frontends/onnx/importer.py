@@ -32,7 +32,7 @@ from onnxla.frontends.onnx.structure import check_structure
 from onnxla.frontends.onnx.values import ChosenStrings, Value, describe, tensors_of
 from onnxla.frontends.onnx.vocabulary import strings_of_input, vocabulary
 from onnxla.frontends.poison import POISON, Poison
-from onnxla.frontends.problems import text_problem
+from onnxla.frontends.problems import text_problem, value_of
 from onnxla.frontends.signature import TensorSpec, bind_inputs
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
@@ -205,7 +205,7 @@ def _bind_parameters(graph: GraphImporter, inputs: Sequence[TensorSpec], session
                 Problem(
                     UnsupportedOpError,
                     f"the input {spec.name} is {spec.onnx_type}; only tensors of numbers can be inputs",
-                    hint=f'give its value while compiling: constants={{"{spec.name}": ...}}'
+                    hint=value_of(spec.name)
                     if spec.onnx_type == STRINGS
                     else "onnxla.backend.prepare(model) compiles for the structure of what it is run on",
                     needs_constants=(spec.name,) if spec.onnx_type == "tensor(string)" else (),

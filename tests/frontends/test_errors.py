@@ -53,9 +53,11 @@ def test_problems_of_one_kind_raise_that_kind() -> None:
         "Wave at opset 21 has no import rule\n"
         "  node   Wave:a (Wave, opset 21), node 0\n"
         "  input  x f32[2,3]\n"
+        "  hint   define Wave as a function in the model, or export it in operators of ONNX\n"
         "beach.Surf at opset 2 has no import rule\n"
         "  node   Surf:b (beach.Surf, opset 2), node 1\n"
-        "  input  x f32[2,3]"
+        "  input  x f32[2,3]\n"
+        "  hint   define beach.Surf as a function in the model, or export it in operators of ONNX"
     )
 
 

@@ -255,7 +255,8 @@ def test_explain_reports_without_raising() -> None:
         "1 problem\n"
         "NoSuch at opset 21 has no import rule\n"
         "  node   NoSuch:h (NoSuch, opset 21), node 0\n"
-        "  input  x f32[2,3]"
+        "  input  x f32[2,3]\n"
+        "  hint   define NoSuch as a function in the model, or export it in operators of ONNX"
     )
     assert explain(symbolic_model()).problems[0].kind is UnboundDimensionsError
 

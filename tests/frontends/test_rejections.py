@@ -90,8 +90,11 @@ def test_operators_behind_each_other_are_all_named() -> None:
         "Wave at opset 21 has no import rule\n"
         "  node   /first (Wave, opset 21), node 0\n"
         "  input  x f32[2,3]\n"
+        "  hint   define Wave as a function in the model, or export it in operators of ONNX\n"
         "Surf at opset 21 has no import rule\n"
-        "  node   /second (Surf, opset 21), node 2"
+        "  node   /second (Surf, opset 21), node 2\n"
+        "  input  b (not known: what gives it failed)\n"
+        "  hint   define Surf as a function in the model, or export it in operators of ONNX"
     )
 
 
@@ -109,9 +112,12 @@ def test_strings_at_run_time() -> None:
     assert str(caught.value) == (
         "3 problems\n"
         "the input words is tensor(string); only tensors of numbers can be inputs\n"
-        '  hint   give its value while compiling: constants={"words": ...}\n'
+        '  hint   give its value while compiling, constants={"words": ...} (--constant), or leave it to the first run\n'
         "com.microsoft.Stemmer at opset 1 has no import rule\n"
         "  node   /stemmer (com.microsoft.Stemmer, opset 1), node 0\n"
+        "  input  words (not known: what gives it failed)\n"
+        '  hint   leave it to onnxruntime, fallback="onnxruntime" or --fallback onnxruntime, or define '
+        "com.microsoft.Stemmer as a function in the model\n"
         "which elements are not zero decides the shape of NonZero's output, and is computed at run time\n"
         "  node   /nonzero (NonZero, opset 21), node 3\n"
         "  input  x f32[2,3]\n"

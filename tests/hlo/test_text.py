@@ -416,6 +416,74 @@ def test_errors_name_the_cause_and_the_line(text: str, cause: str, line: int) ->
     assert f"  line {line}, column " in message
 
 
+KNOWN = "write it in operations that are known: onnxla ops --stablehlo lists those of StableHLO"
+
+
+def test_all_instructions_that_are_none_are_in_one_report() -> None:
+    """What stands behind them is read as if they gave what they declare."""
+    text = entry(
+        "x = f32[2]{0} parameter(0)",
+        "t = token[] after-all()",
+        "o = token[] outfeed(f32[2]{0} x, token[] t), outfeed_shape=f32[2]{0}",
+        'n = f32[2]{0} negat(x), metadata={op_name="}"}',
+        "w = f32[3]{0} add(x, n)",
+        "c = f32[2]{0} transpose(n)",
+        "s = (f32[2]{0}, u32[]) copy-start(c)",
+        "ROOT d = f99[2]{0} add(x, c)",
+    )
+    assert error_of(text) == (
+        "7 problems\n"
+        "unknown operation after-all\n"
+        "  line 3, column 15\n"
+        "    t = token[] after-all()\n"
+        "                ^\n"
+        "  hint   write the program for one device, without tokens\n"
+        "unknown operation outfeed\n"
+        "  line 4, column 15\n"
+        "    o = token[] outfeed(f32[2]{0} x, token[] t), outfeed_shape=f32[2]{0}\n"
+        "                ^\n"
+        "  hint   write the program for one device, without tokens\n"
+        "unknown operation negat\n"
+        "  line 5, column 17\n"
+        '    n = f32[2]{0} negat(x), metadata={op_name="}"}\n'
+        "                  ^\n"
+        f"  hint   is negate meant? {KNOWN}\n"
+        "w is declared as f32[3]{0}, but add gives f32[2]{0}\n"
+        "  line 6, column 3\n"
+        "    w = f32[3]{0} add(x, n)\n"
+        "    ^\n"
+        "transpose needs the attribute dimensions\n"
+        "  line 7, column 3\n"
+        "    c = f32[2]{0} transpose(n)\n"
+        "    ^\n"
+        "unknown operation copy-start\n"
+        "  line 8, column 26\n"
+        "    s = (f32[2]{0}, u32[]) copy-start(c)\n"
+        "                           ^\n"
+        '  hint   take the text before XLA\'s passes, in JAX lower(...).as_text("hlo")\n'
+        "element type f99 is not supported\n"
+        "  line 9, column 12\n"
+        "    ROOT d = f99[2]{0} add(x, c)\n"
+        "             ^"
+    )
+
+
+def test_what_ends_reading_is_said_behind_what_was_found_before() -> None:
+    message = error_of(entry("x = f32[2]{0} parameter(0)", "y = f32[2]{0} wave(x)", "ROOT z = f32[2]{0} add(x, q)"))
+    assert message == (
+        "2 problems\n"
+        "unknown operation wave\n"
+        "  line 3, column 17\n"
+        "    y = f32[2]{0} wave(x)\n"
+        "                  ^\n"
+        f"  hint   {KNOWN}\n"
+        "no instruction above is called q\n"
+        "  line 4, column 29\n"
+        "    ROOT z = f32[2]{0} add(x, q)\n"
+        "                              ^"
+    )
+
+
 def test_an_error_shows_the_line_and_the_column() -> None:
     assert error_of(entry("x = f32[2] parameter(0)", "ROOT y = f32[2] add(x, z)")) == (
         "no instruction above is called z\n"

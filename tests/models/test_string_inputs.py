@@ -266,6 +266,6 @@ def test_the_text_of_the_refusal() -> None:
     assert str(caught.value) == (
         "StringNormalizer needs the strings of the input s, which are not known before the model runs\n"
         "  node   /normalizer (StringNormalizer, opset 20), node 1\n"
-        '  hint   give its value while compiling: constants={"s": ...}'
+        '  hint   give its value while compiling, constants={"s": ...} (--constant), or leave it to the first run'
     )
     assert caught.value.needs_constants == ("s",)

@@ -11,6 +11,8 @@ import onnxla
 from onnxla.errors import CompileError, DynamicShapeError, InputError, ModelFormatError, UnsupportedOpError
 from onnxla.frontends.tensorflow.importer import import_tensorflow
 from onnxla.frontends.tensorflow.messages import GraphDef
+from onnxla.frontends.tensorflow.model_file import read_tensorflow
+from onnxla.frontends.tensorflow.report import explain
 from tests.frontends.tensorflow.graphs import graph
 
 TEXT = """
@@ -83,6 +85,102 @@ def test_every_problem_is_reported_at_once() -> None:
         "s": (UnsupportedOpError, "AsString works on strings, which compiled code does not"),
         "m": (UnsupportedOpError, "Mystery has no import rule"),
     }
+
+
+END = "write it in other operations, or end the graph before it, outputs=[...] (--to), and do the rest outside"
+
+
+def test_what_is_certain_behind_failed_nodes_is_reported_too() -> None:
+    """Of NonMaxSuppression and strings always; of Where since Mystery computes; nothing of a Where over a shape."""
+    g = graph(
+        ("x", "Placeholder", []),
+        ("m", "Mystery", ["x"]),
+        ("r", "Relu", ["m"]),
+        ("c", "Conv2", ["r"]),
+        ("w", "Where", ["r"]),
+        ("n", "NonMaxSuppressionV3", ["r"]),
+        ("s", "Shape", ["r"]),
+        ("ws", "Where", ["s"]),
+        ("t", "AsString", ["r"]),
+    )
+    with pytest.raises(CompileError) as found:
+        import_tensorflow(g, inputs=["x"], outputs=["c", "w", "n", "ws", "t"], shapes={"x": (4,)})
+    assert str(found.value) == (
+        "5 problems\n"
+        "Mystery has no import rule\n"
+        "  node   m (Mystery), node 1\n"
+        "  input  x:0 f32[4]\n"
+        f"  hint   {END}\n"
+        "Conv2 has no import rule\n"
+        "  node   c (Conv2), node 3\n"
+        "  input  r:0 (not known: what gives it failed)\n"
+        f"  hint   Conv2D has one; {END}\n"
+        "tf.where with one operand gives as many rows as there are nonzero elements\n"
+        "  node   w (Where), node 4\n"
+        "  input  r:0 (not known: what gives it failed)\n"
+        "  hint   replace it by operations of fixed size, such as a mask\n"
+        "non-max suppression keeps as many boxes as the data says\n"
+        "  node   n (NonMaxSuppressionV3), node 5\n"
+        "  input  r:0 (not known: what gives it failed)\n"
+        "  hint   replace it by operations of fixed size, such as a mask\n"
+        "AsString works on strings, which compiled code does not\n"
+        "  node   t (AsString), node 8\n"
+        "  input  r:0 (not known: what gives it failed)\n"
+        "  hint   do it before the model runs"
+    )
+    assert explain(
+        read_tensorflow(g), inputs=["x"], outputs=["c", "w", "n", "ws", "t"], shapes={"x": (4,)}
+    ).problems == (found.value.problems)
+
+
+def test_functions_behind_failed_nodes_are_looked_into() -> None:
+    """Calls and branches that run; not the branch that a constant rules out."""
+    g = graph(
+        ("x", "Placeholder", []), ("m", "Mystery", ["x"]), ("call", "PartitionedCall", ["m"]), constants={"no": 0}
+    )
+    for name, op in (("inner", "Surf"), ("then", "Wave"), ("other", "Swim")):
+        function = g.library.function.add()
+        function.signature.name = name
+        function.signature.input_arg.add(name="a")
+        function.signature.output_arg.add(name="b")
+        function.node_def.add(name=op, op=op, input=["a"])
+        function.ret["b"] = f"{op}:y:0"
+    g.node[-1].attr["f"].func.name = "inner"
+    chosen = g.node.add(name="if", op="If", input=["no", "m"])
+    chosen.attr["then_branch"].func.name = "then"
+    chosen.attr["else_branch"].func.name = "other"
+    with pytest.raises(UnsupportedOpError) as found:
+        import_tensorflow(g, inputs=["x"], outputs=["call", "if"], shapes={"x": (4,)})
+    assert [p.node.name for p in found.value.problems if p.node] == ["m", "call/Surf", "if/Swim"]
+
+
+def test_everything_that_a_graph_lacks_is_said_beside_its_other_faults() -> None:
+    g = graph(
+        ("x", "Placeholder", []),
+        ("a", "Mystery", ["gone"]),
+        ("b", "AddV2", ["x", "lost", "^never"]),
+        ("y", "AddV2", ["a", "b"]),
+    )
+    with pytest.raises(ModelFormatError) as found:
+        import_tensorflow(g, inputs=["x"], outputs=["y"], shapes={"x": (4,)})
+    assert str(found.value) == (
+        "graph is not a valid model\n"
+        "  a reads from gone, which graph does not have\n"
+        "  b reads from lost, which graph does not have\n"
+        "  b reads from never, which graph does not have\n"
+        "  hint   freeze or cut the graph again with all that its outputs need\n"
+        "Mystery has no import rule\n"
+        "  node   a (Mystery), node 1\n"
+        "  input  gone:0 (not known: what gives it failed)\n"
+        f"  hint   {END}"
+    )
+    broken = graph(("x", "Placeholder", []), ("x", "Relu", ["a:b:c:0"]), ("y", "Add", ["x:1:2:3", "gone"]))
+    with pytest.raises(ModelFormatError) as found:
+        import_tensorflow(broken, inputs=["x"], outputs=["y"])
+    assert str(found.value) == (
+        "two nodes are called x\n  y (Add): 'x:1:2:3' is no name of a value\n"
+        "  y reads from gone, which graph does not have"
+    )
 
 
 def test_a_shape_from_an_input_tells_the_chain() -> None:

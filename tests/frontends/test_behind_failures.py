@@ -1,0 +1,184 @@
+"""What is certain of nodes that read what failed to import: it is in the same report, and nothing else is."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+from onnxla.errors import CompileError, DynamicShapeError
+from onnxla.frontends.onnx.importer import import_model
+from onnxla.frontends.onnx.report import explain
+from onnxla.hlo.types import Array
+from tests.frontends.witness import body_of, model_of
+
+F, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+node = helper.make_node
+WAVE = node("Wave", ["x"], ["w"], name="wave")
+AS_FUNCTION = "define {} as a function in the model, or export it in operators of ONNX"
+WAY_OUT = (
+    "make the data a constant, end the model before this node and do the rest outside, or leave what cannot be "
+    'compiled to onnxruntime: fallback="onnxruntime", --fallback onnxruntime'
+)
+
+
+def error_of(
+    nodes: Sequence[NodeProto], outputs: Mapping[str, int], functions: Sequence[object] = (), **held: Array
+) -> CompileError:
+    inputs = {"x": X} if "x" not in held else {}
+    model = model_of(list(nodes), inputs, outputs, initializers=held, domains={"com.microsoft": 1, "mine": 1})
+    model.functions.extend(functions)  # type: ignore[arg-type]
+    with pytest.raises(CompileError) as caught:
+        import_model(model)
+    assert explain(model).problems == caught.value.problems
+    return caught.value
+
+
+def named(error: CompileError) -> list[str]:
+    return [p.node.name for p in error.problems if p.node]
+
+
+def test_everything_that_is_certain_is_in_one_report() -> None:
+    nodes = [
+        WAVE,
+        node("Relu", ["w"], ["r"], name="relu"),
+        node("Surf", ["r"], ["s"], name="surf"),
+        node("NonZero", ["r"], ["places"], name="nonzero"),
+        node("Tanh", ["r"], ["t"], name="tanh", approximate=1),
+        node("ImageDecoder", ["w"], ["picture"], name="decoder"),
+        node("FusedConvs", ["r"], ["c"], domain="com.microsoft", name="conv"),
+        node("Upsample", ["r"], ["u"], name="upsample"),
+        node("Reshap", ["r"], ["shaped"], name="reshape"),
+    ]
+    outputs = {"s": F, "places": INT, "t": F, "picture": F, "c": F, "u": F, "shaped": F}
+    assert str(error_of(nodes, outputs)) == (
+        "8 problems\n"
+        "Wave at opset 21 has no import rule\n"
+        "  node   wave (Wave, opset 21), node 0\n"
+        "  input  x f32[2,3]\n"
+        f"  hint   {AS_FUNCTION.format('Wave')}\n"
+        "Surf at opset 21 has no import rule\n"
+        "  node   surf (Surf, opset 21), node 2\n"
+        "  input  r (not known: what gives it failed)\n"
+        f"  hint   {AS_FUNCTION.format('Surf')}\n"
+        "which elements are not zero decides the shape of NonZero's output, and is computed at run time\n"
+        "  node   nonzero (NonZero, opset 21), node 3\n"
+        "  input  r (not known: what gives it failed)\n"
+        f"  hint   {WAY_OUT}\n"
+        "Tanh has no attribute approximate at opset 21\n"
+        "  node   tanh (Tanh, opset 21), node 4\n"
+        "  input  r (not known: what gives it failed)\n"
+        "  hint   the model was written for another opset than it imports\n"
+        "the encoded image decides the size of the picture\n"
+        "  node   decoder (ImageDecoder, opset 21), node 5\n"
+        "  input  w (not known: what gives it failed)\n"
+        "  hint   decode it outside the model\n"
+        "com.microsoft.FusedConvs at opset 1 has no import rule\n"
+        "  node   conv (com.microsoft.FusedConvs, opset 1), node 6\n"
+        "  input  r (not known: what gives it failed)\n"
+        '  hint   is com.microsoft.FusedConv meant? leave it to onnxruntime, fallback="onnxruntime" or '
+        "--fallback onnxruntime, or define com.microsoft.FusedConvs as a function in the model\n"
+        "Upsample at opset 21 has no import rule (rules cover: 1..6, 7..8, 9..9)\n"
+        "  node   upsample (Upsample, opset 21), node 7\n"
+        "  input  r (not known: what gives it failed)\n"
+        "  hint   export the model with opset 1..6 or 7..8 or 9..9 of ai.onnx\n"
+        "Reshap at opset 21 has no import rule\n"
+        "  node   reshape (Reshap, opset 21), node 8\n"
+        "  input  r (not known: what gives it failed)\n"
+        "  hint   is Reshape meant? define Reshap as a function in the model"
+    )
+
+
+def test_data_that_may_be_constant_is_not_blamed() -> None:
+    """What Wave makes of constants, the shape of anything, and what a wrong shape hides might all be known."""
+    of_constants = [WAVE, node("NonZero", ["w"], ["y"], name="nonzero")]
+    assert named(error_of(of_constants, {"y": INT}, x=X)) == ["wave"]
+    of_shape = [WAVE, node("Shape", ["w"], ["s"]), node("NonZero", ["s"], ["y"])]
+    assert named(error_of(of_shape, {"y": INT})) == ["wave"]
+    of_wrong_shapes = [node("MatMul", ["x", "x"], ["w"], name="product"), node("NonZero", ["w"], ["y"])]
+    assert named(error_of(of_wrong_shapes, {"y": INT}, x=X)) == ["product"]
+
+
+def test_the_first_run_may_still_give_what_decides_a_shape() -> None:
+    """NonZero folds once k is known, so it is no problem of its own, and does not keep k from being asked for."""
+    nodes = [
+        node("Reshape", ["data", "k"], ["r"], name="reshape"),
+        node("NonZero", ["r"], ["y"], name="nonzero"),
+    ]
+    model = model_of(nodes, {"k": np.array([3, 2])}, {"y": INT}, initializers={"data": X})
+    with pytest.raises(DynamicShapeError) as caught:
+        import_model(model)
+    assert named(caught.value) == ["reshape"] and caught.value.needs_constants == ("k",)
+    assert import_model(model, constants={"k": np.array([3, 2])}).outputs[0].shape == (2, 5)
+
+
+def test_inside_of_functions() -> None:
+    body = [node("Surf", ["a"], ["s"], name="surf"), node("Swim", ["s"], ["b"], name="swim")]
+    function = helper.make_function("mine", "Beach", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
+    nodes = [
+        WAVE,
+        node("Beach", ["w"], ["b"], domain="mine", name="beach"),
+        node("NonZero", ["b"], ["y"], name="nonzero"),
+    ]
+    assert named(error_of(nodes, {"y": INT}, [function])) == ["wave", "beach/surf", "beach/swim", "nonzero"]
+
+
+def branches(value: str) -> dict[str, object]:
+    return {
+        name: body_of([node(op, [value], [f"{name}_out"], name=op)], {}, {f"{name}_out": F})
+        for name, op in (("then_branch", "Surf"), ("else_branch", "Swim"))
+    }
+
+
+def test_inside_of_branches_that_may_run() -> None:
+    """Not in one that a constant rules out, nor where the condition might be a constant."""
+    computed = [WAVE, node("Cast", ["w"], ["c"], to=BOOL), node("If", ["c"], ["y"], name="if", **branches("x"))]
+    assert named(error_of(computed, {"y": F})) == ["wave", "if/Surf", "if/Swim"]
+    captured = [WAVE, node("Cast", ["x"], ["c"], to=BOOL), node("If", ["c0"], ["y"], name="if", **branches("w"))]
+    captured.insert(2, node("ReduceMax", ["x"], ["m"], keepdims=0))
+    captured.insert(3, node("Cast", ["m"], ["c0"], to=BOOL))
+    assert named(error_of(captured, {"y": F})) == ["wave", "if/Surf", "if/Swim"]
+    known = [WAVE, node("If", ["no"], ["y"], name="if", **branches("w"))]
+    assert named(error_of(known, {"y": F}, no=np.array(False))) == ["wave", "if/Swim"]
+    of_shape = [
+        WAVE,
+        node("Size", ["w"], ["n"]),
+        node("Cast", ["n"], ["c"], to=BOOL),
+        node("If", ["c"], ["y"], name="if", **branches("x")),
+    ]
+    assert named(error_of(of_shape, {"y": F})) == ["wave"]
+
+
+def test_inside_of_loops() -> None:
+    inner = body_of(
+        [node("Identity", ["c"], ["d"]), node("Surf", ["v"], ["u"], name="surf")],
+        {"i": (INT, []), "c": (BOOL, []), "v": (F, [2, 3])},
+        {"d": BOOL, "u": F},
+    )
+    nodes = [WAVE, node("Loop", ["n", "", "w"], ["y"], body=inner, name="loop")]
+    assert named(error_of(nodes, {"y": F}, n=np.array(3))) == ["wave", "loop/surf"]
+    scanned = body_of([node("Swim", ["v"], ["u"], name="swim")], {"v": (F, [3])}, {"u": F})
+    nodes = [WAVE, node("Scan", ["w"], ["y"], body=scanned, num_scan_inputs=1, name="scan")]
+    assert named(error_of(nodes, {"y": F})) == ["wave", "scan/swim"]
+
+
+def test_an_operator_of_another_domain_is_recognised() -> None:
+    error = error_of([node("FusedMatMul", ["x", "x"], ["y"], name="product")], {"y": F})
+    assert error.problems[0].hint == (
+        "is com.microsoft.FusedMatMul meant? define FusedMatMul as a function in the model"
+    )
+    error = error_of([node("Tan", ["x"], ["y"], domain="mine", name="tan")], {"y": F})
+    assert error.problems[0].hint == "is Tan of ai.onnx meant? define mine.Tan as a function in the model"
+
+
+def test_a_standard_operator_in_an_older_opset() -> None:
+    model = model_of([node("Swish", ["x"], ["y"])], {"x": X}, {"y": F}, opset=13)
+    with pytest.raises(CompileError) as caught:
+        import_model(model)
+    assert str(caught.value) == (
+        "Swish at opset 13 has no import rule (rules cover: 24..)\n"
+        "  node   Swish:y (Swish, opset 13), node 0\n"
+        "  input  x f32[2,3]\n"
+        "  hint   export the model with opset 24.. of ai.onnx"
+    )
