@@ -1,10 +1,11 @@
 """What is certain of nodes that read what failed to import: it is in the same report, and nothing else is."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto, helper
+from onnx import FunctionProto, NodeProto, TensorProto, helper
 
 from onnxla.errors import CompileError, DynamicShapeError
 from onnxla.frontends.onnx.importer import import_model
@@ -24,11 +25,11 @@ WAY_OUT = (
 
 
 def error_of(
-    nodes: Sequence[NodeProto], outputs: Mapping[str, int], functions: Sequence[object] = (), **held: Array
+    nodes: Sequence[NodeProto], outputs: Mapping[str, int], functions: Sequence[FunctionProto] = (), **held: Array
 ) -> CompileError:
     inputs = {"x": X} if "x" not in held else {}
     model = model_of(list(nodes), inputs, outputs, initializers=held, domains={"com.microsoft": 1, "mine": 1})
-    model.functions.extend(functions)  # type: ignore[arg-type]
+    model.functions.extend(functions)
     with pytest.raises(CompileError) as caught:
         import_model(model)
     assert explain(model).problems == caught.value.problems
@@ -124,7 +125,7 @@ def test_inside_of_functions() -> None:
     assert named(error_of(nodes, {"y": INT}, [function])) == ["wave", "beach/surf", "beach/swim", "nonzero"]
 
 
-def branches(value: str) -> dict[str, object]:
+def branches(value: str) -> dict[str, Any]:
     return {
         name: body_of([node(op, [value], [f"{name}_out"], name=op)], {}, {f"{name}_out": F})
         for name, op in (("then_branch", "Surf"), ("else_branch", "Swim"))
