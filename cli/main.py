@@ -36,6 +36,7 @@ from onnxla.cli.output import error_console, forget_names, print_json, safe
 from onnxla.cli.profile_command import profile
 from onnxla.cli.replay_command import replay
 from onnxla.cli.run_command import run
+from onnxla.cli.serve_command import serve
 from onnxla.cli.validate_command import validate
 from onnxla.errors import (
     ArtifactError,
@@ -86,6 +87,7 @@ for name, command in (
     ("ops", ops),
     ("conformance", conformance),
     ("debug", debug),
+    ("serve", serve),
     ("opt", opt),
     ("replay", replay),
     ("doctor", doctor),

@@ -83,13 +83,24 @@ class Server:
         return sum(len(one.connections.all) for one in self._listeners if isinstance(one, HttpListener))
 
     async def serve(self) -> None:
-        """Until SIGTERM or SIGINT, then drain; a second signal ends the process as it always does."""
+        """Load the engine's models, and answer until SIGTERM or SIGINT; then drain.
+
+        A second signal ends the process as it always does.
+        """
         assert self._stopping is not None, "start() comes first"
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
-        await self._stopping.wait()
+        loading = asyncio.create_task(self.engine.start())
+        told = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((loading, told), return_when=asyncio.FIRST_COMPLETED)
+        if loading.done() and loading.exception() is None:
+            await told
+        told.cancel()
+        loading.cancel()
         await self.stop()
+        if loading.done() and not loading.cancelled():
+            loading.result()
 
     def _on_signal(self, number: signal.Signals) -> None:
         log(logging.INFO, f"{number.name}: no more requests are taken, those in flight end")

@@ -22,7 +22,7 @@ from onnxla.serving.access import Access, Kind, read_tokens
 from onnxla.serving.errors import ForbiddenError, OverloadedError, UnauthenticatedError
 from onnxla.serving.logs import start_logging
 from onnxla.serving.rates import Rates
-from onnxla.serving.server_settings import ServerSettings
+from onnxla.serving.server_settings import ServerSettings, table
 from tests.serving.running import Running
 from tests.serving.small_engine import SmallEngine
 from tests.serving.test_grpc import infer_input
@@ -379,3 +379,8 @@ def test_traces_go_on_from_the_clients() -> None:
     assert [f"{span.context.trace_id:032x}" for span in spans[:2]] == ["0af7651916cd43dd8448eb211c80319c"] * 2
     assert f"{spans[0].parent.span_id:016x}" == "b7ad6b7169203331"
     assert [span.status.is_ok for span in spans] == [True, True, False]
+
+
+def test_the_page_of_settings_is_printed_from_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    assert page.endswith(table())
