@@ -1,7 +1,7 @@
 """`onnxla serve`: a repository of models behind HTTP and gRPC."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,7 @@ def serve(
     http_port: Annotated[int | None, typer.Option(help="Port of HTTP (8000); 0 for any, -1 for none.")] = None,
     grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC (8001); 0 for any, -1 for none.")] = None,
     admin_port: Annotated[int | None, typer.Option(help="Port of its own for load, unload and compile jobs.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes that hold each model; 0 runs them in this one.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes for each model; 0 runs them in this one.")] = None,
     control: Annotated[
         str | None, typer.Option(help="When models load: none (at the start), poll (and as files change), explicit.")
     ] = None,
@@ -35,14 +33,10 @@ def serve(
     ] = None,
     log: Annotated[str | None, typer.Option(help="Form of the log: text or json.")] = None,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request.")] = False,
-    trace_endpoint: Annotated[
-        str | None, typer.Option(metavar="URL", help="OpenTelemetry collector for traces.")
-    ] = None,
+    trace_endpoint: Annotated[str | None, typer.Option(metavar="URL", help="OpenTelemetry collector (OTLP).")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Any setting of docs/serving.md: `rate=50`, `engine.workers=2`."
-        ),
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting: `rate=50`, `engine.poll_seconds=2`."),
     ] = None,
 ) -> None:
     """Serve models by the Open Inference Protocol over HTTP and gRPC, until SIGTERM or Ctrl-C."""
@@ -55,7 +49,7 @@ def serve(
     wanted = Wanted(with_jobs=jobs)
     for text in settings or ():
         wanted.set_text(text)
-    given = {
+    given: dict[str, dict[str, Any]] = {
         "": {
             "host": host,
             "http_port": http_port,

@@ -82,6 +82,6 @@ def table() -> str:
     """All settings as a table in Markdown, for `docs/serving.md`."""
     rows = ["| setting | default | what it does |", "| --- | --- | --- |"]
     for one in fields(ServerSettings):
-        default = "" if one.default is None else f"`{one.default}`"
-        rows.append(f"| `--{one.name.replace('_', '-')}` | {default} | {one.metadata['about']} |")
+        default = "" if one.default in (None, "") else f"`{one.default}`"
+        rows.append(f"| `{one.name}` | {default} | {one.metadata['about']} |")
     return "\n".join(rows) + "\n"
