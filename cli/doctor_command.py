@@ -81,7 +81,7 @@ def _gpu() -> dict[str, Any]:
     from onnxla.runtime.cuda_driver import cuda_driver, driver_version, gpus, is_old
 
     found: dict[str, Any] = {}
-    for name in ("cuda-bindings", "nvidia-cuda-nvrtc"):
+    for name in ("cuda-bindings", "nvidia-cuda-nvrtc", "nvmath-python", "nvidia-cublas"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

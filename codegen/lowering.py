@@ -58,12 +58,54 @@ Argument: TypeAlias = Operand | Result | Temporary | Packed | Table
 
 
 @dataclass(frozen=True)
+class Matrix:
+    """`rows` by `columns`, column by column: a column begins `line` elements behind the one before it, and the matrix
+    of a batch `batch` elements behind that of the batch before it."""
+
+    argument: Argument
+    element: str
+    """HLO's name of the type."""
+    rows: int
+    columns: int
+    line: int
+    batch: int
+    offset: int = 0
+    """Elements before the first one."""
+    is_transposed: bool = False
+    """Whether its transpose is multiplied."""
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A product that a library of the GPU's maker may compute: result = left right + bias in each of `batches`, summed
+    in f32, with a number of `bias` for each row of the result."""
+
+    batches: int
+    left: Matrix
+    right: Matrix
+    result: Matrix
+    bias: Argument | None
+    tf32: bool
+    """Whether factors of f32 are rounded to TF32."""
+    workspace: Argument
+    workspace_bytes: int
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        matrices = (self.left, self.right, self.result)
+        bias = () if self.bias is None else (self.bias,)
+        return (*(m.argument for m in matrices), self.workspace, *bias)
+
+
+@dataclass(frozen=True)
 class KernelCall:
     """Run `kernel` once for each of its tasks, in any order and on any threads."""
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
     """One for each parameter of the kernel."""
+    library: LibraryCall | None = None
+    """What may be done in place of the kernel, with the same result up to rounding."""
 
 
 @dataclass(frozen=True)

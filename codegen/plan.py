@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from onnxla.codegen.kernels.ir import Kernel
+from onnxla.codegen.lowering import LibraryCall
 from onnxla.errors import SourceNode, harmless_line
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
@@ -86,6 +87,17 @@ class Launch:
     """Pairs of values (read, written) that may be the same memory."""
     part: int = 0
     """Which of the calls of its instruction it is; they follow each other."""
+    library: LibraryCall | None = None
+    """What may be done in place of the kernel."""
+    library_arguments: tuple[Slot, ...] = ()
+    """Of `library.arguments`."""
+    library_access: tuple[Access, ...] = ()
+
+    @property
+    def accesses(self) -> dict[Slot, Access]:
+        """What the kernel, or the library in its place, does with memory."""
+        slots = (*self.arguments, *self.library_arguments)
+        return dict(zip(slots, (*self.access, *self.library_access), strict=True))
 
 
 @dataclass(frozen=True)
@@ -201,7 +213,7 @@ def nested(step: Step) -> tuple[Steps, ...]:
 def slots_of(step: Step) -> tuple[Slot, ...]:
     """The slots that a step itself (not the steps inside it) reads or writes."""
     if isinstance(step, Launch):
-        return step.arguments
+        return tuple(step.accesses) if step.library is not None else step.arguments
     if isinstance(step, Copy):
         return (step.source, step.target)
     if isinstance(step, WhileLoop):
@@ -239,7 +251,8 @@ def _line(step: Step) -> str:
     if isinstance(step, Launch):
         marks = {Access.READ: "", Access.WRITE: "out ", Access.SCRATCH: "tmp "}
         arguments = ", ".join(f"{marks[a]}{slot}" for a, slot in zip(step.access, step.arguments, strict=True))
-        return f"launch {step.name} = {step.kernel.name} x{step.kernel.tasks} ({arguments}){comment}"
+        library = " or a library" if step.library is not None else ""
+        return f"launch {step.name} = {step.kernel.name} x{step.kernel.tasks}{library} ({arguments}){comment}"
     if isinstance(step, Copy):
         return f"copy {step.name}: {step.target} <- {step.source}{comment}"
     if isinstance(step, WhileLoop):

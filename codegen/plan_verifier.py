@@ -118,26 +118,22 @@ class _Checker:
     def launches(self, group: Sequence[Launch], memory: _Memory) -> None:
         """The launches of one instruction: operands are read before, or where, results are written."""
         for launch in group:
-            for slot, access, parameter in zip(launch.arguments, launch.access, launch.kernel.parameters, strict=True):
+            for slot, access in launch.accesses.items():
                 if access is Access.READ:
                     self.read(launch.name, slot, memory)
                 else:
                     self.may_write(launch.name, slot)
+            for slot, access, parameter in zip(launch.arguments, launch.access, launch.kernel.parameters, strict=True):
                 if slot.buffer.bytes < parameter.bytes:
                     self.fail(launch.name, f"{slot} is smaller than parameter {parameter}")
                 if parameter.alignment > slot.buffer.alignment:
                     self.fail(launch.name, f"{slot} is not aligned to {parameter.alignment} as {parameter} needs")
                 if parameter.role == "input" and access is Access.WRITE:
                     self.fail(launch.name, f"the result {slot} is parameter {parameter}, which is only read")
-        written = {
-            slot
-            for launch in group
-            for slot, access in zip(launch.arguments, launch.access, strict=True)
-            if access is not Access.READ
-        }
+        written = {s for launch in group for s, access in launch.accesses.items() if access is not Access.READ}
         self.disjoint(group[0].name, written)
         for launch in group:
-            for slot in {s for s, a in zip(launch.arguments, launch.access, strict=True) if a is Access.READ}:
+            for slot in {s for s, a in launch.accesses.items() if a is Access.READ}:
                 rivals = [w for w in written if _overlap(w.buffer, slot.buffer)]
                 if any(w.buffer != slot.buffer or (slot.value, w.value) not in launch.in_place for w in rivals):
                     self.fail(launch.name, f"reads {slot} where it writes {rivals[0]}")

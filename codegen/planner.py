@@ -186,6 +186,7 @@ class _Planner:
                 f"and is given {len(call.arguments)}"
             )
         placed = [self.argument(node, argument) for argument in call.arguments]
+        others = [self.argument(node, argument) for argument in call.library.arguments] if call.library else []
         return Launch(
             node.name,
             node.instruction.op.opcode,
@@ -195,6 +196,9 @@ class _Planner:
             tuple(access for _, access in placed),
             tuple(dict.fromkeys((old.name, new.name) for old, new in in_place_pairs(node))),
             part,
+            call.library,
+            tuple(slot for slot, _ in others),
+            tuple(access for _, access in others),
         )
 
     def argument(self, node: Compute, argument: Argument) -> tuple[Slot, Access]:

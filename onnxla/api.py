@@ -322,6 +322,7 @@ _ABOUT = (
     "opt_level",
     "target_cpu",
     "target_gpu",
+    "gpu_library",
     "disabled_passes",
     "stop_after",
 )

@@ -74,6 +74,8 @@ class Compiler:
             raise InputError(
                 f"keep_f32 is for precision {', '.join(GPU_PRECISIONS)}: precision={options.precision!r} rounds nothing"
             )
+        if options.gpu_library not in ("", "cublaslt"):
+            raise InputError(f"no library gpu_library={options.gpu_library!r}; there is 'cublaslt'")
         self.source = source
         self.target: Target | GpuTarget = (
             named_target(options.target_cpu)

@@ -129,6 +129,13 @@ class CompileOptions(_Settings):
         "Architectures that `target='gpu'` is for, separated by commas: machine code for each, PTX of the lowest.",
         "ONNXLA_TARGET_GPU",
     )
+    gpu_library: str = _knob(
+        "",
+        str,
+        "`cublaslt`: large products are made for cuBLASLt, which computes them where it is installed "
+        "(`onnxla[cublas]`); elsewhere onnxla's own kernels do, which are made as well.",
+        "ONNXLA_GPU_LIBRARY",
+    )
     disabled_passes: tuple[str, ...] = _knob(
         (), _names, "Names of passes to leave out, separated by commas.", "ONNXLA_DISABLED_PASSES"
     )

@@ -16,6 +16,7 @@ from onnxla.passes.fusion import FuseInstructions
 from onnxla.passes.inline_calls import InlineCalls
 from onnxla.passes.integer_contractions import IntegerContractions
 from onnxla.passes.layout_assignment import AssignLayouts
+from onnxla.passes.library_products import LibraryProducts
 from onnxla.passes.lower_contractions import LowerContractions
 from onnxla.passes.merge_products import MergeProducts
 from onnxla.passes.pass_base import Pass
@@ -70,6 +71,8 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
     merging: list[Pass] = [WeightsAlongDepth(), MergeProducts(options.keep_f32)] if target_kind == "gpu" else []
     # for GPUs only: CPUs keep scores in their caches; with tf32 products of f32 have matrix units, attention has none
     attention: list[Pass] = [FuseAttention(of_f32=options.precision != "tf32")] if target_kind == "gpu" else []
+    # for GPUs only: a library of their maker may compute them
+    library: list[Pass] = [LibraryProducts()] if target_kind == "gpu" and options.gpu_library else []
     # for GPUs only: CPUs share out rows and columns, and have few cores
     depth: list[Pass] = [SplitDepth(multiprocessors_of(options.target_gpu))] if target_kind == "gpu" else []
     passes: list[Pass] = [
@@ -94,6 +97,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         *tables,  # after layouts, which do not pass through them
         *merging,  # when weights and biases are constants, and transposes are where they will stay
         *attention,  # before the rest of fusion, which would put softmax into a kernel of its own
+        *library,  # after attention, whose products no library sees; before depth, which is the library's business
         *depth,  # after attention, which is found in products as they were
         FuseInstructions(on_gpu=target_kind == "gpu"),  # last: every pass before it sees plain instructions
     ]

@@ -1,10 +1,12 @@
 """Which schedule lowers an instruction for a GPU: decided by what is inside it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from onnxla.codegen.gpu.attention import lower_attention
 from onnxla.codegen.gpu.convolution import lower_convolution
 from onnxla.codegen.gpu.dot import lower_dot
+from onnxla.codegen.gpu.library import library_call
 from onnxla.codegen.gpu.loop import lower_loop
 from onnxla.codegen.gpu.reduction import lower_reduction
 from onnxla.codegen.gpu.row import lower_row
@@ -40,7 +42,7 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
         missing = sorted({i.op.opcode for i in cluster.instructions})
         raise UnsupportedOpError(f"no GPU kernel for {', '.join(missing)}; use target='cpu'")
     if isinstance(instruction.op, Fusion) and instruction.op.kind == "kCustom":
-        return lower_attention(cluster, target)
+        return _library_product(cluster, target) or lower_attention(cluster, target)
     return (
         _contraction(cluster, target)
         or lower_update(cluster, target)
@@ -50,6 +52,18 @@ def lower(instruction: Instruction, target: GpuTarget) -> Lowering:
         or lower_transpose(cluster, target)
         or lower_loop(cluster, target)
     )
+
+
+def _library_product(cluster: Cluster, target: GpuTarget) -> Lowering | None:
+    """The kernel of one product, and what a library may do in its place."""
+    heroes = [i for i in cluster.instructions if isinstance(i.op, Dot)]
+    own = _contraction(cluster, target) if len(heroes) == 1 else None
+    if own is None:
+        return None
+    call = library_call(cluster, heroes[0], target)
+    if call is None or len(own.calls) != 1 or own.temporaries:
+        return own
+    return replace(own, calls=(replace(own.calls[0], library=call),), temporaries=(call.workspace_bytes,))
 
 
 def _contraction(cluster: Cluster, target: GpuTarget) -> Lowering | None:

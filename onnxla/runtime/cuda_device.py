@@ -11,13 +11,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxla.errors import DeviceError, InputError, ResourceLimitError
 from onnxla.runtime.cuda_driver import Gpu, checked, cuda_driver, described, driver_version, gpus, is_old
 from onnxla.runtime.cuda_staging import LARGEST, Staging
-from onnxla.runtime.device import DeviceCode
+from onnxla.runtime.device import DeviceCode, LibraryProduct
 from onnxla.runtime.program import Array
+
+if TYPE_CHECKING:
+    from onnxla.runtime.cublaslt import CublasLt
 
 _CAPTURING = threading.RLock()
 """Held while a graph is recorded: the GPU as a whole cannot be waited for then."""
@@ -68,6 +71,7 @@ class CudaDevice:
         weakref.finalize(self, driver.cuStreamDestroy, stream).atexit = False  # before the context, as finalizers run
         self.stream = int(stream)
         self._staging = Staging(driver, self.passed, self.synchronize)
+        self._library: CublasLt | None = None
         self._nodes: list[Any] | None = None
         """The nodes of launches while a graph is recorded."""
 
@@ -176,6 +180,17 @@ class CudaDevice:
             self._call((status,))
             (node,) = last  # the next node depends on the one of this launch
             self._nodes.append(node)
+
+    def product(self, wanted: LibraryProduct) -> Any:
+        if self._library is None:
+            from onnxla.runtime.cublaslt import CublasLt
+
+            self._library = CublasLt()
+        return self._library.product(wanted)
+
+    def multiply(self, product: Any, addresses: Sequence[int], stream: int) -> None:
+        assert self._library is not None, "what is multiplied came from `product`"
+        self._library.multiply(product, addresses, stream)
 
     # Recordings
 

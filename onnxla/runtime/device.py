@@ -55,6 +55,13 @@ class Device(Protocol):
     def launch(self, kernel: Any, blocks: int, threads: int, arguments: Sequence[int], stream: int) -> None:
         """Run a kernel; `arguments` are addresses."""
 
+    def product(self, wanted: "LibraryProduct") -> Any:
+        """What `multiply` takes, for a product that a library computes in place of a kernel. Raises DeviceError where
+        there is no such library, or it does not take the product."""
+
+    def multiply(self, product: Any, addresses: Sequence[int], stream: int) -> None:
+        """Have the library compute it; `addresses` are those of `LibraryProduct.places`."""
+
     def record(self, work: Callable[[int], None]) -> Any:
         """The launches and copies that `work` asks for on the stream that it is given: remembered, not done, for
         `replay` to do as often as wanted."""
@@ -113,11 +120,55 @@ class Place:
 
 
 @dataclass(frozen=True)
+class LibraryMatrix:
+    """`rows` by `columns`, column by column: the first element is `offset` elements behind `place`, a column begins
+    `line` elements behind the one before it, the matrix of a batch `batch` elements behind that of the batch before."""
+
+    place: Place
+    element: str
+    rows: int
+    columns: int
+    line: int
+    batch: int
+    offset: int
+    is_transposed: bool
+    """Whether its transpose is multiplied."""
+
+
+@dataclass(frozen=True)
+class LibraryProduct:
+    """A product that cuBLASLt may compute: result = left right + bias in each of `batches`, summed in f32, with a
+    number of `bias` for each row of the result."""
+
+    batches: int
+    left: LibraryMatrix
+    right: LibraryMatrix
+    result: LibraryMatrix
+    bias: Place | None
+    tf32: bool
+    """Whether factors of f32 are rounded to TF32."""
+    workspace: Place
+    workspace_bytes: int
+
+    @property
+    def matrices(self) -> tuple[LibraryMatrix, LibraryMatrix, LibraryMatrix]:
+        return self.left, self.right, self.result
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """As `Device.multiply` takes their addresses."""
+        bias = () if self.bias is None else (self.bias,)
+        return (*(m.place for m in self.matrices), self.workspace, *bias)
+
+
+@dataclass(frozen=True)
 class LaunchStep:
     kernel: str
     blocks: int
     threads: int
     arguments: tuple[Place, ...]
+    library: LibraryProduct | None = None
+    """What may be done in place of the kernel."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +234,8 @@ def _step(row: Mapping[str, Any], kernels: set[str]) -> DeviceStep:
         if row["launch"] not in kernels:
             raise ValueError(f"no kernel {row['launch']!r}")
         places = tuple(_place(p) for p in row["arguments"])
-        return LaunchStep(row["launch"], _count(row["blocks"]), _count(row["threads"]), places)
+        library = _library(row["library"]) if "library" in row else None
+        return LaunchStep(row["launch"], _count(row["blocks"]), _count(row["threads"]), places, library)
     if "copy" in row:
         return CopyStep(_place(row["source"]), _place(row["target"]), _count(row["copy"]))
     if "loop" in row:
@@ -193,6 +245,21 @@ def _step(row: Mapping[str, Any], kernels: set[str]) -> DeviceStep:
     if not cases:
         raise ValueError("a branch without cases")
     return BranchStep(_place(row["branch"]), bool(row["pred"]), cases)
+
+
+def _library(row: Mapping[str, Any]) -> LibraryProduct:
+    left, right, result = map(_matrix, row["matrices"])
+    bias = None if row["bias"] is None else _place(row["bias"])
+    workspace = _place(row["workspace"])
+    sizes = _count(row["batches"]), _count(row["workspace_bytes"])
+    return LibraryProduct(sizes[0], left, right, result, bias, bool(row["tf32"]), workspace, sizes[1])
+
+
+def _matrix(row: Mapping[str, Any]) -> LibraryMatrix:
+    if row["element"] not in ("f32", "f16", "bf16"):
+        raise ValueError(f"no library multiplies {row['element']!r}")
+    numbers = {name: _count(row[name]) for name in ("rows", "columns", "line", "batch", "offset")}
+    return LibraryMatrix(_place(row["place"]), row["element"], **numbers, is_transposed=bool(row["transposed"]))
 
 
 def _place(row: Any) -> Place:

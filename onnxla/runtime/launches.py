@@ -6,6 +6,7 @@ before it is replayed. Loops and branches ask the device for one number and go o
 recorded as well.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from onnxla.runtime.device import BranchStep, CopyStep, Device, DeviceStep, Laun
 from onnxla.runtime.profiler import add_time
 from onnxla.runtime.program import Array, Step
 
+_LOG = logging.getLogger("onnxla")
 _Action = Callable[[], None]
 _OUTSIDE = ("input", "output")
 """Spaces that the caller may choose anew for every run."""
@@ -44,12 +46,28 @@ class Launches:
         self._stream = device.stream
         self._recordings: list[Any] = []
         self._recorded: _Action | None = None
+        self._products = self._library_products(steps)
+        """What a library does in place of a kernel, by the identity of the step."""
         self._numbers = {id(step): k for k, step in enumerate(walk(steps))}
         self._rows = rows
         self._timed: Callable[[DeviceStep, int, int], None] | None = None
         """Told begin and end of each step while a profile is made."""
         self._awaited = False
         """Whether each step is awaited before the next is asked for."""
+
+    def _library_products(self, steps: Steps) -> dict[int, Any]:
+        wanted = [s for s in walk(steps) if isinstance(s, LaunchStep) and s.library is not None]
+        products: dict[int, Any] = {}
+        refused: dict[str, list[str]] = {}
+        for step in wanted:
+            assert step.library is not None
+            try:
+                products[id(step)] = self._device.product(step.library)
+            except DeviceError as error:
+                refused.setdefault(str(error), []).append(step.kernel)
+        for reason, kernels in refused.items():
+            _LOG.warning("%s run in place of a library: %s", ", ".join(kernels), reason)
+        return products
 
     @contextmanager
     def bound(self, address_of: Callable[[Place], int], stream: int) -> Iterator[None]:
@@ -97,6 +115,8 @@ class Launches:
         number = self._numbers[id(step)]
         row = self._rows[number] if number < len(self._rows) else None
         what = f"kernel {step.kernel}" if isinstance(step, LaunchStep) else type(step).__name__
+        if id(step) in self._products:
+            what = f"cuBLASLt in place of {what}"
         nodes = [node for node in (row.source, *row.also) if node] if row is not None else []
         return f"{what} ({'; '.join(nodes) or 'of no node'})"
 
@@ -124,7 +144,11 @@ class Launches:
 
     def _step(self, step: DeviceStep) -> None:
         if isinstance(step, LaunchStep):
-            if step.blocks:
+            if id(step) in self._products:
+                assert step.library is not None
+                addresses = [self._address_of(place) for place in step.library.places]
+                self._device.multiply(self._products[id(step)], addresses, self._stream)
+            elif step.blocks:
                 kernel = self._kernels[step.kernel]
                 self._device.launch(kernel, step.blocks, step.threads, self._arguments(step), self._stream)
         elif isinstance(step, CopyStep):
@@ -172,13 +196,16 @@ class Launches:
         actions: list[_Action] = []
         line: list[DeviceStep] = []
         for step in steps:
-            if isinstance(step, LaunchStep) or (isinstance(step, CopyStep) and not _is_outside(step)):
+            if isinstance(step, LaunchStep | CopyStep) and not self._is_fixed(step):
                 line.append(step)
                 continue
             if line:
                 actions.append(self._record_line(tuple(line)))
                 line = []
-            actions.append(self._lone(step) if isinstance(step, CopyStep) else self._record_choice(step))
+            if isinstance(step, LoopStep | BranchStep):
+                actions.append(self._record_choice(step))
+            else:
+                actions.append(self._lone(step))
         if line:
             actions.append(self._record_line(tuple(line)))
 
@@ -188,8 +215,15 @@ class Launches:
 
         return run
 
-    def _lone(self, step: CopyStep) -> _Action:
-        """A copy of an input or an output, whose places a recording cannot change."""
+    def _is_fixed(self, step: LaunchStep | CopyStep) -> bool:
+        """Whether it is a copy or a library's product of inputs or outputs, whose places a recording cannot change."""
+        if isinstance(step, CopyStep):
+            places: tuple[Place, ...] = (step.source, step.target)
+        else:
+            places = step.library.places if step.library is not None and id(step) in self._products else ()
+        return any(place.space in _OUTSIDE for place in places)
+
+    def _lone(self, step: DeviceStep) -> _Action:
         return lambda: self._run((step,))
 
     def _record_line(self, steps: Steps) -> _Action:
@@ -202,7 +236,7 @@ class Launches:
             finally:
                 self._stream = own
 
-        launches = [step for step in steps if isinstance(step, LaunchStep) and step.blocks]
+        launches = [s for s in steps if isinstance(s, LaunchStep) and s.blocks and id(s) not in self._products]
         changing = [(k, s) for k, s in enumerate(launches) if any(p.space in _OUTSIDE for p in s.arguments)]
         line = _Line(self._device.record(work), changing, [self._arguments(step) for _, step in changing])
         self._recordings.append(line.recording)
@@ -236,10 +270,6 @@ def walk(steps: Steps) -> Iterator[DeviceStep]:
             inner = step.cases
         for part in inner:
             yield from walk(part)
-
-
-def _is_outside(step: CopyStep) -> bool:
-    return step.source.space in _OUTSIDE or step.target.space in _OUTSIDE
 
 
 def _nowhere(place: Place) -> int:

@@ -9,10 +9,10 @@ from onnxla.passes.fuse.traits import is_scalar_constant
 
 
 def emit_fusions(plan: FusionPlan) -> int:
-    """Replace every kernel that holds more than its hero by a fusion; how many were made."""
+    """Replace every kernel that holds more than its hero, or is of its own kind, by a fusion; how many were made."""
     made = 0
     for kernel in dict.fromkeys(plan.owner.values()):
-        if kernel.size > 1:
+        if kernel.size > 1 or kernel.kind == "kCustom":
             _emit(plan, kernel)
             made += 1
     return made

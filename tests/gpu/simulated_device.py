@@ -7,7 +7,8 @@ that.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from onnxla.runtime.device import DeviceCode
+from onnxla.errors import DeviceError
+from onnxla.runtime.device import DeviceCode, LibraryProduct
 from onnxla.runtime.program import Array
 from tests.gpu.ptx_memory import GlobalMemory
 from tests.gpu.ptx_simulator import simulate
@@ -83,6 +84,12 @@ class SimulatedDevice:
         reports = simulate(kernel, self.memory, blocks, threads, arguments)
         if reports:
             raise KernelFault(f"{kernel.name}: {dict(reports)}")
+
+    def product(self, wanted: LibraryProduct) -> object:
+        raise DeviceError("no library is simulated")
+
+    def multiply(self, product: object, addresses: Sequence[int], stream: int) -> None:
+        raise AssertionError("no library is simulated")
 
     def record(self, work: Callable[[int], None]) -> Recording:
         """Nothing else may be asked for meanwhile."""
