@@ -60,7 +60,7 @@ class CublasLt:
                 self._describe(descriptor, name, operation)
             if wanted.bias is not None:
                 self._describe(descriptor, "EPILOGUE", library.Epilogue.BIAS)
-                self._describe(descriptor, "BIAS_POINTER", _ALIGNMENT)  # any that is not null, until addresses are known
+                self._describe(descriptor, "BIAS_POINTER", _ALIGNMENT)  # not null, until it is known
             self._choose(product)
         except (RuntimeError, library.cuBLASLtError) as error:
             raise DeviceError(f"cuBLASLt does not take a product: {error}") from error

@@ -1,4 +1,4 @@
-"""How many launches a layer of BERT takes: seven, whatever the factors of its products are."""
+"""How many launches things take: a layer of BERT seven, whatever the factors of its products are."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from onnx import helper
 import onnxla
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
-from onnxla.codegen.plan import Launch
+from onnxla.codegen.plan import Launch, Plan, Space
 from onnxla.codegen.planner import make_plan
 from onnxla.codegen.weights import WeightsImage
 from onnxla.config import CompileOptions, Limits
@@ -73,14 +73,41 @@ def bert(layers: int) -> onnx.ModelProto:
     return model_of(nodes, inputs, weights, f"x{layers}")
 
 
-def launches(layers: int, precision: str) -> int:
-    """Of the plan; nothing is compiled."""
+def planned(model: onnx.ModelProto, precision: str = "default") -> Plan:
+    """Nothing is compiled."""
     options = CompileOptions(precision=precision)
-    module = OnnxSource(read_model(bert(layers)), options, Limits(), {}).load({}, {}, {}).module
+    module = OnnxSource(read_model(model), options, Limits(), {}).load({}, {}, {}).module
     optimize(module, "gpu", options)
     target = GpuTarget(tf32=precision == "tf32")
-    plan = make_plan(module, lambda instruction: lower(instruction, target), WeightsImage())
-    return sum(isinstance(step, Launch) for step in plan.steps)
+    return make_plan(module, lambda instruction: lower(instruction, target), WeightsImage())
+
+
+def launches(layers: int, precision: str) -> int:
+    return sum(isinstance(step, Launch) for step in planned(bert(layers), precision).steps)
+
+
+def test_a_sum_of_products_is_one_pass_and_the_last_step_of_the_reduction() -> None:
+    """sum(x + y z): nothing as large as x is stored."""
+    nodes = [
+        helper.make_node("Mul", ["y0", "z"], ["m"]),
+        helper.make_node("Add", ["x", "m"], ["a"]),
+        helper.make_node("ReduceSum", ["a"], ["y"], keepdims=0),
+    ]
+    plan = planned(model_of(nodes, dict.fromkeys(("x", "y0", "z"), (1000, 1000)), {}))
+    whole, last = plan.steps
+    assert isinstance(whole, Launch) and isinstance(last, Launch)
+    assert [slot.buffer.space for slot in whole.arguments].count(Space.INPUT) == 3
+    assert not [slot for slot in last.arguments if slot.buffer.space is Space.INPUT]
+    assert plan.arena_bytes < 1000 * 1000 * 4 // 100
+
+
+@pytest.mark.parametrize("size", [100, 5000])
+@pytest.mark.parametrize("operator", ["Softmax", "LayerNormalization"])
+def test_softmax_and_norms_are_one_kernel(operator: str, size: int) -> None:
+    given = ["x"] if operator == "Softmax" else ["x", "scale", "bias"]
+    weights = {name: weight(size) for name in given[1:]}
+    (step,) = planned(model_of([helper.make_node(operator, given, ["y"])], {"x": (300, size)}, weights)).steps
+    assert isinstance(step, Launch)
 
 
 @pytest.mark.parametrize(("precision", "most"), [("fp32", 7), ("fp16", 7), ("bf16", 7), ("tf32", 9)])
