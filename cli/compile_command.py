@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from onnxla import CompiledModel
 from onnxla.cli import arguments
-from onnxla.cli.models import clusters_of, is_artifact, request, require_programs
-from onnxla.cli.output import count, duration, print_json, say, signature_line, size
+from onnxla.cli.compile_on_server import compile_on_server
+from onnxla.cli.compile_summary import summary_of
+from onnxla.cli.models import is_artifact, request, require_programs
+from onnxla.cli.output import print_json
 from onnxla.cli.outputs import require_distinct
 from onnxla.errors import InputError
-from onnxla.runtime.report import CompileReport
 
 Source = Annotated[
     Path,
@@ -30,6 +30,15 @@ Tune = Annotated[
         help="Measure ways to compute the kernels on this machine, for about so long: `--tune` (30) or `--tune=60`. "
         "The cache folder keeps what was measured.",
     ),
+]
+Server = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="Compile there: `https://compile.example:8000`.")
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", metavar="FILE", help="The server's token for admin calls, in a file.")
+]
+CaFile = Annotated[
+    Path | None, typer.Option("--ca-file", metavar="FILE", help="Certificates (PEM) to trust in place of the system's.")
 ]
 TUNE_SECONDS = 30
 """How long `--tune` measures, where it does not say."""
@@ -55,9 +64,12 @@ def compile_model(
     end: arguments.To = None,
     tune: Tune = None,
     threads: arguments.Threads = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Compile a model to native code in one file."""
+    """Compile a model to native code in one file, here or on a server (`onnxla serve`) for the CPU of this machine."""
     if is_artifact(model):
         raise InputError(f"{model} is compiled already")
     path = output if output is not None else Path(f"{model.resolve().stem}.onnxla")
@@ -79,55 +91,18 @@ def compile_model(
         precision=precision,
         keep_f32=keep_f32,
     )
-    compiled = wanted.compile()
-    require_programs(compiled, wanted)
-    wanted.forget_model()  # which would be in memory beside the file that is written
-    written = compiled.save(path)
-    if as_json:
-        print_json(_document(compiled, path, written))
+    if server is not None:
+        summary = compile_on_server(wanted, path, server, token_file, ca_file)
+    elif token_file is not None or ca_file is not None:
+        raise InputError("--token-file and --ca-file go with --server")
     else:
-        _print_summary(compiled, path, written)
-
-
-def _document(compiled: CompiledModel, path: Path, written: int) -> dict[str, object]:
-    return {
-        "artifact": str(path),
-        "artifact_bytes": written,
-        "inputs": compiled.get_inputs(),
-        "outputs": compiled.get_outputs(),
-        "programs": len(compiled.programs),
-        "report": compiled.report,
-        "reports": compiled.reports,
-        **({} if (clusters := clusters_of(compiled)) is None else {"clusters": clusters.clusters}),
-    }
-
-
-def _print_summary(compiled: CompiledModel, path: Path, written: int) -> None:
-    say(f"{path}  {size(written)}", style="bold")
-    say(f"  inputs   {signature_line(compiled.get_inputs())}")
-    say(f"  outputs  {signature_line(compiled.get_outputs())}")
-    if compiled.state:
-        total = sum(s.bytes for s in compiled.state.signatures())
-        say(f"  state    {count(len(compiled.state), 'variable')}, {size(total)}, which runs change")
-    if len(compiled.programs) > 1 and clusters_of(compiled) is None:
-        say(f"  code for {len(compiled.programs)} sets of shapes; the numbers are of the last")
-    clusters = clusters_of(compiled)
-    if clusters is not None:
-        say(clusters)
-    report = compiled.report
-    if report is not None:
-        for line in report_lines(report):
-            say(f"  {line}")
-
-
-def report_lines(report: CompileReport) -> list[str]:
-    """What compiling did, a line for each idea."""
-    stages = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
-    return [
-        f"work     {count(report.nodes, 'node')} -> {count(report.instructions, 'instruction')} -> "
-        f"{count(report.kernels, 'kernel')}, {count(report.steps, 'step')}",
-        f"memory   arena {size(report.arena_bytes)} (all intermediates: {size(report.intermediate_bytes)}), "
-        f"weights {size(report.weights_bytes)}, code {size(report.code_bytes)}",
-        f"time     {duration(report.total_seconds)}: {stages}" + (" (from the cache)" if report.from_cache else ""),
-        *([f"tuning   {report.tuning}"] if report.measured else []),
-    ]
+        compiled = wanted.compile()
+        require_programs(compiled, wanted)
+        wanted.forget_model()  # which would be in memory beside the file that is written
+        compiled.save(path)
+        summary = summary_of(compiled)
+    written = path.stat().st_size
+    if as_json:
+        print_json(summary.document(path, written))
+    else:
+        summary.say(path, written)

@@ -57,6 +57,7 @@ def _cpu() -> dict[str, Any]:
         "cpus": usable_cpus(),
         "threads": default_threads(),
         "features": list(target.features),
+        "target_cpu": str(target),
     }
 
 

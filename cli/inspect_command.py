@@ -10,7 +10,7 @@ import typer
 
 from onnxla import CompiledModel
 from onnxla.cli import arguments
-from onnxla.cli.compile_command import report_lines
+from onnxla.cli.compile_summary import report_lines
 from onnxla.cli.models import Request, clusters_of, is_artifact, request, require_programs
 from onnxla.cli.output import count, print_json, safe, say, signature_line, size, table
 from onnxla.cli.outputs import require_distinct

@@ -7,6 +7,7 @@
     4  the compiled file is damaged, foreign, or for another machine
     5  a documented limit was met
     6  a device, or the compiler for it, is missing
+    7  a server cannot be reached, or fails
     70 a fault of onnxla itself
     130 interrupted
 
@@ -48,6 +49,7 @@ from onnxla.errors import (
     ModelFormatError,
     OnnxlaError,
     ResourceLimitError,
+    ServiceError,
 )
 from onnxla.version import __version__
 
@@ -60,6 +62,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     ArtifactError: 4,
     ResourceLimitError: 5,
     DeviceError: 6,
+    ServiceError: 7,
     KeyboardInterrupt: interrupt.EXIT_CODE,
 }
 """By kind of error, the first that fits; anything else is 70, a fault of ours. Click itself ends with 2."""
@@ -73,7 +76,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 well, 1 results differ, 2 usage or input, 3 the model cannot be compiled, 4 artifact, "
-    "5 limit, 6 device, 70 internal error.",
+    "5 limit, 6 device, 7 server, 70 internal error.",
 )
 for name, command in (
     ("compile", compile_model),

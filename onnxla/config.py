@@ -120,7 +120,7 @@ class CompileOptions(_Settings):
         "host",
         str,
         "CPU to compile for: `host`, `x86-64`, `x86-64-v2`, `-v3`, `-v4`, `generic-aarch64`, "
-        "`generic-riscv64` or `wasm32`.",
+        "`generic-riscv64` or `wasm32`; or another machine's, as `onnxla doctor --json` prints it (`target_cpu`).",
         "ONNXLA_TARGET_CPU",
     )
     target_gpu: str = _knob(

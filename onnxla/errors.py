@@ -13,6 +13,7 @@ OnnxlaError
 ├── InputError            run() was given the wrong arrays
 ├── ResourceLimitError    a documented limit was met (folding budget, elements, nesting, bytes)
 ├── DeviceError           a device, driver or compiler for it is missing
+├── ServiceError          a server of onnxla cannot be reached, or fails
 └── InternalError         a fault of onnxla itself: a pass or a kernel broke an invariant
 """
 
@@ -140,6 +141,10 @@ class ResourceLimitError(OnnxlaError):
 
 class DeviceError(OnnxlaError):
     """A device, its driver or its compiler is missing or unfit."""
+
+
+class ServiceError(OnnxlaError):
+    """A server that was to compile cannot be reached, fails, or answers what nobody understands."""
 
 
 class InternalError(OnnxlaError):

@@ -30,6 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
     "onnxla.tuning": COMPILER | {"onnxla.tuning"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
+    "onnxla.client": HLO
+    | {f"onnxla.{name}" for name in ("client", "codegen", "error_json", "frontends", "runtime", "serving")},
     "onnxla.serving": COMPILER
     | {f"onnxla.{name}" for name in ("api", "cache_key", "error_json", "page", "version", "serving")},
 }

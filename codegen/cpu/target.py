@@ -5,6 +5,7 @@ common level) is made in the same way as code for this one. The text form is one
 `Target`.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,9 @@ LEVELS["generic-aarch64"] = ("fp-armv8", "neon")
 LEVELS["generic-riscv64"] = ("64bit", "a", "c", "d", "f", "m")
 LEVELS["wasm32"] = ("bulk-memory", "simd128")
 """Named baselines and the features that code for them may use."""
+_ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "wasm32")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_MOST_FEATURES = 512
 _OF_SYSTEMS = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "shstk", "uintr", "wbnoinvd", "xsaves"})
 """Features whose instructions are the operating system's. Linux often does not list them, and an artifact that asked
 for one would have to load LLVM to find it."""
@@ -87,14 +91,19 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """The inverse of `str(target)`. Raises DeviceError for text of another form."""
+    """The inverse of `str(target)`. Raises DeviceError for text of another form, and for what no CPU is."""
     try:
         triple, *rest = text.split()
         fields = dict(part.partition("=")[::2] for part in rest)
         features = tuple(f for f in fields["features"].split(",") if f)
-        return Target(triple, fields["cpu"], features, int(fields["l1"]), int(fields["l2"]), int(fields["l3"]))
+        sizes = [int(fields[cache]) for cache in ("l1", "l2", "l3")]
+        if not all(map(_WORD.fullmatch, (triple, fields["cpu"], *features))) or len(features) > _MOST_FEATURES:
+            raise ValueError("a name is none")
+        if triple.partition("-")[0] not in _ARCHITECTURES or not all(0 <= n <= 1 << 40 for n in sizes):
+            raise ValueError("no such CPU")
+        return Target(triple, fields["cpu"], features, *sizes)
     except (KeyError, ValueError) as error:
-        raise DeviceError(f"not the text of a target: {text!r}") from error
+        raise DeviceError(f"not the text of a target: {text[:1000]!r}") from error
 
 
 @cache
@@ -107,9 +116,11 @@ def host_target() -> Target:
 
 
 def named_target(name: str) -> Target:
-    """`host`, or one of the baselines in `LEVELS`. Raises DeviceError for another name."""
+    """`host`, one of the baselines in `LEVELS`, or a CPU by its text (`str(target)`). Raises DeviceError for others."""
     if name == "host":
         return host_target()
+    if " " in name:
+        return parse_target(name)
     if name not in LEVELS:
         raise DeviceError(f"no CPU target {name!r}; known are host, {', '.join(LEVELS)}")
     system = llvm.get_process_triple().partition("-")[2]

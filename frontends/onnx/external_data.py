@@ -14,7 +14,9 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 import numpy as np
-from onnx import TensorProto
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import ModelProto, TensorProto
 
 from onnxla.errors import ModelFormatError, ResourceLimitError
 from onnxla.hlo.types import Array
@@ -26,6 +28,21 @@ _MOST_AT_ONCE = 1 << 30
 """Bytes of one read; Linux takes less than 2 GiB."""
 _LOOKED_AT = 1 << 28
 """Above this many bytes the memory is asked for: a file with holes may say any size."""
+
+
+def external_locations(model: ModelProto) -> list[str]:
+    """The files beside the model that its tensors lie in, as it names them, each once."""
+    found: dict[str, None] = {}
+    messages: list[Message] = [model]
+    while messages:
+        message = messages.pop()
+        if isinstance(message, TensorProto):
+            found.update((entry.value, None) for entry in message.external_data if entry.key == "location")
+            continue
+        for field, value in message.ListFields():
+            if field.type == FieldDescriptor.TYPE_MESSAGE:
+                messages += [value] if isinstance(value, Message) else value
+    return list(found)
 
 
 class ModelFolder:

@@ -45,6 +45,17 @@ def write_weights(text: Path, module: Module) -> None:
     write_file(folder / f"{text.name}.json", json.dumps(index, indent=1) + "\n")
 
 
+def files_beside(text: Path) -> list[Path]:
+    """The files that belong to the text at `text`: an index and the constants in it; none where none lie beside it.
+
+    Raises HloError for an index that is none.
+    """
+    index = text.parent / FOLDER / f"{text.name}.json"
+    if not index.is_file():
+        return []
+    return [index, *dict.fromkeys(index.parent / name for name in _read_index(index).values())]
+
+
 def weights_beside(text: Path) -> Weights | None:
     """The elided constants of the text at `text`, each read when it is asked for; None where no weights lie beside it.
 

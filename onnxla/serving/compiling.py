@@ -16,8 +16,8 @@ from onnxla.config import ChildLimits
 from onnxla.errors import CompileError, OnnxlaError
 from onnxla.frontends.explain import explain
 from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.serving.jobs.compile_and_save import require_code
 from onnxla.serving.jobs.compile_in_child import run_in_child
-from onnxla.serving.jobs.outcome import require_code
 from onnxla.serving.jobs.request import CompileRequest
 from onnxla.serving.measurements import EngineMeasurements
 from onnxla.serving.settings import EngineSettings

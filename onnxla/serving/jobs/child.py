@@ -85,7 +85,7 @@ def _teller(answers: IO[bytes]) -> Callable[[str, float], None]:
 def _compiled(request: dict[str, Any], artifact: Path, answers: IO[bytes]) -> dict[str, Any]:
     """Unpack, compile, save, and say what came of it. The compiler is imported here, under the limits."""
     from onnxla.runtime.cache import supplied_by
-    from onnxla.serving.jobs.outcome import compile_and_save
+    from onnxla.serving.jobs.compile_and_save import compile_and_save
     from onnxla.serving.jobs.request import request_of_json
     from onnxla.serving.jobs.unpack import is_archive, unpack
 

@@ -7,6 +7,7 @@ runs on the server's event loop, and what takes long (files, the store) on threa
 import asyncio
 import fcntl
 import logging
+import re
 import secrets
 import shutil
 import tempfile
@@ -19,7 +20,7 @@ from typing import IO
 from onnxla.errors import FileError, InternalError, OnnxlaError
 from onnxla.runtime.cache import CacheKey
 from onnxla.runtime.cache_files import open_folder
-from onnxla.serving.errors import NotReadyError, OverloadedError
+from onnxla.serving.errors import InvalidRequestError, NotReadyError, OverloadedError
 from onnxla.serving.jobs.child_process import ArchiveLimits
 from onnxla.serving.jobs.compile_in_child import run_in_child
 from onnxla.serving.jobs.errors import NoRoomError, NotDoneError, UnknownArtifactError, UnknownJobError
@@ -33,6 +34,7 @@ from onnxla.serving.jobs.store import Record, Store
 from onnxla.serving.jobs.upload import receive
 
 _KIND = "models"
+_ID = re.compile(r"[0-9a-f]{16,64}")
 _LATER = 5.0
 """After how many seconds it is worth another try where the queue is full."""
 _LOG = logging.getLogger("onnxla.serving")
@@ -57,13 +59,20 @@ class Jobs:
         self._free = asyncio.Semaphore(settings.running)
         self._is_closed = False
 
-    async def submit(self, body: AsyncIterator[bytes], wanted: CompileRequest, name: str = "model.onnx") -> Job:
-        """A job for the model in `body`, an archive or a file called `name`.
+    async def submit(
+        self, body: AsyncIterator[bytes], wanted: CompileRequest, name: str = "model.onnx", id: str | None = None
+    ) -> Job:
+        """A job for the model in `body`, an archive or a file called `name`. With an `id` of its own the client can
+        cancel it, whether or not it hears of it.
 
-        Raises OverloadedError where too many wait (before the body is read), TooLargeError, NotReadyError.
+        Raises OverloadedError where too many wait (before the body is read), TooLargeError, NotReadyError, NoRoomError,
+        InvalidRequestError for an `id` that is none, or another job's.
         """
         if self._is_closed:
             raise NotReadyError("the server stops: compile elsewhere")
+        id = secrets.token_hex(8) if id is None else id
+        if not _ID.fullmatch(id) or id in self._jobs:
+            raise InvalidRequestError(f"id={id[:64]!r}: 16 to 64 digits in hexadecimal are needed, of no other job")
         with self._place():
             folder = Path(tempfile.mkdtemp(prefix="upload-", dir=self._folder))
             try:
@@ -79,7 +88,7 @@ class Jobs:
                     compile = self._compiles.get(key.digest)  # which may have begun meanwhile
                     if compile is None:
                         compile = self._begin(Compile(key, model, wanted), found)
-                return self._job(compile)
+                return self._job(id, compile)
             finally:
                 if not any(c.model.parent == folder for c in self._compiles.values()):
                     shutil.rmtree(folder, ignore_errors=True)
@@ -148,8 +157,8 @@ class Jobs:
         finally:
             self._uploads -= 1
 
-    def _job(self, compile: Compile) -> Job:
-        job = Job(secrets.token_hex(8), compile)
+    def _job(self, id: str, compile: Compile) -> Job:
+        job = Job(id, compile)
         self._jobs[job.id] = job
         if compile.state.is_final:
             job.finished = time.time()

@@ -18,7 +18,7 @@ _TEXTS = ("target", "signature", "fallback")
 _LISTS = {"input": "inputs", "output": "outputs"}
 _NAMED = {"shape": "shapes", "dim": "dims", "option": "options"}
 """Repeated, each `NAME=VALUE`."""
-PARAMETERS = ("name", "options", *_TEXTS, *_LISTS, *_NAMED, "num_threads")
+PARAMETERS = ("id", "name", "options", *_TEXTS, *_LISTS, *_NAMED, "num_threads")
 
 
 def request_of_query(query: Sequence[tuple[str, str]]) -> CompileRequest:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -22,8 +23,9 @@ from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.artifact import constant_data
 from onnxla.runtime.program import Array, dtype_of
 
-_OF_SERVERS = ("dump_to", "dump_weights", "cache_dir", "cache_bytes", "compile_timeout")
+OF_SERVERS = ("dump_to", "dump_weights", "cache_dir", "cache_bytes", "compile_timeout")
 """Knobs of the machine that compiles, which are not for clients."""
+_NAME = re.compile(r"[\w][\w. +-]{0,127}")
 _MOST_CONSTANT_ELEMENTS = 1 << 28
 
 
@@ -69,10 +71,10 @@ class CompileRequest:
         given = self.options
         if not isinstance(given, Mapping):
             raise InputError(f"options={given!r}: knobs by name are needed")
-        known = [f.name for f in fields(CompileOptions) if f.name not in _OF_SERVERS]
+        known = [f.name for f in fields(CompileOptions) if f.name not in OF_SERVERS]
         odd = sorted(set(given) - set(known))
         if odd:
-            own = [name for name in odd if name in _OF_SERVERS]
+            own = [name for name in odd if name in OF_SERVERS]
             why = f"{own[0]} is the server's to choose" if own else f"no option {odd[0]}"
             raise InputError(f"{why}; the options are {', '.join(known)}")
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
@@ -119,6 +121,11 @@ class CompileRequest:
         document["options"] = {n: list(v) if isinstance(v, tuple) else v for n, v in self.options.items()}
         document["constants"] = {name: _constant_json(value) for name, value in sorted(self.constants.items())}
         return document
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a model may be sent under this file name; under others, and with others, it goes in an archive."""
+    return _NAME.fullmatch(name) is not None and name.isprintable()
 
 
 def request_of_json(document: Any) -> CompileRequest:

@@ -39,7 +39,7 @@ def routes(jobs: Jobs) -> list[BaseRoute]:
         query = request.query_params.multi_items()
         name = require_name(request.query_params.get("name", "model.onnx"))
         wanted = request_of_query(query)
-        job = await jobs.submit(_body(request), wanted, name)
+        job = await jobs.submit(_body(request), wanted, name, request.query_params.get("id"))
         headers = _NO_STORE | {"location": f"/v2/compile/{job.id}"}
         return JSONResponse(job.to_json(), HTTPStatus.ACCEPTED, headers)
 

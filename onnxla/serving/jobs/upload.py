@@ -2,20 +2,19 @@
 
 import asyncio
 import hashlib
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from onnxla.serving.errors import InvalidRequestError, TooLargeError
+from onnxla.serving.jobs.request import is_plain_name
 
 _BUFFER = 4 << 20
 """Bytes that are written at once, on another thread."""
-_NAME = re.compile(r"[\w][\w. +-]{0,127}")
 
 
 def require_name(name: str) -> str:
     """A file name that a client gives its model. Raises InvalidRequestError for one that could be anything else."""
-    if not _NAME.fullmatch(name) or not name.isprintable():
+    if not is_plain_name(name):
         raise InvalidRequestError(f"name={name[:128]!r}: a file name of letters, digits, . _ + - and spaces is needed")
     return name
 

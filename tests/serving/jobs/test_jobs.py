@@ -110,6 +110,7 @@ def test_options_in_a_query_and_as_json(server: JobServer, tmp_path: Path) -> No
         ("?name=../../etc/passwd", "name='../../etc/passwd': a file name"),
         ("?name=.hidden", "a file name"),
         ("?what=1", "no parameter 'what'"),
+        ("?id=1", "id='1': 16 to 64 digits in hexadecimal"),
         ("?num_threads=0", "num_threads=0: at least 1 is needed"),
     ],
 )
