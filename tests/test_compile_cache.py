@@ -109,7 +109,7 @@ def test_each_change_of_model_and_options_is_a_miss_that_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("__version__", "version"), ("_version", "libraries"), ("compiler_digest", "compiler")]
+    ("name", "part"), [("__version__", "version"), ("version_of", "libraries"), ("compiler_digest", "compiler")]
 )
 def test_another_onnxla_is_a_miss(name: str, part: str, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_key, name, "9.9" if name == "__version__" else lambda *given: "9.9")
