@@ -4,12 +4,16 @@
 """
 
 import itertools
+import os
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from onnxla.errors import CompileError
+from onnxla.files import open_file
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
@@ -55,7 +59,7 @@ class Code(Protocol):
 class ArtifactCode:
     """A model that was compiled before: the shapes are those it was compiled for."""
 
-    def __init__(self, model: CompiledModel, files: VersionFiles, config: ModelConfig) -> None:
+    def __init__(self, model: CompiledModel, path: Path, config: ModelConfig) -> None:
         """Raises InvalidRequestError where the configuration asks for batches that the code is not for."""
         self.has_state = bool(model.state)
         self.compiles, self.cache_hits = Duration(), len(model.programs)
@@ -64,7 +68,7 @@ class ArtifactCode:
         self._by_shapes: dict[Hashable, Variant] = {}
         if not config.max_batch_size:
             self.interface = Interface(signature, {})
-            self._any = Variant(model, None, files.path)
+            self._any = Variant(model, None, path)
             return
         batch = find_batch(signature, config)
         groups: dict[Hashable, list[Program]] = {}
@@ -81,7 +85,7 @@ class ArtifactCode:
                 raise InvalidRequestError(
                     f"max_batch_size is {config.max_batch_size}, and the artifact has {plan.most}"
                 )
-            self._by_shapes[key] = Variant(model, plan, files.path)
+            self._by_shapes[key] = Variant(model, plan, path)
         self.interface = Interface(signature, batch.inputs, config.max_batch_size)
 
     def find(self, given: Arranged) -> Variant | None:
@@ -239,6 +243,8 @@ class CompiledCode:
         positions = None if taken == names else [names.index(n) for n in taken]
         variant = Variant(made.model, plan, made.artifact, positions)
         key: Hashable = shapes if not constants else (shapes, *(_value(arrays[k]) for k in self._decisive))
+        if made.artifact is not None:
+            weakref.finalize(variant, made.artifact.unlink, missing_ok=True)
         self._known[key] = variant
         while len(self._known) > config.specialisations:
             self._drop()
@@ -251,9 +257,7 @@ class CompiledCode:
 
     def _drop(self) -> None:
         """Let go of the code that was used longest ago. Runs that have it end on it."""
-        _, dropped = self._known.popitem(last=False)
-        if dropped.artifact is not None:
-            dropped.artifact.unlink(missing_ok=True)
+        self._known.popitem(last=False)
 
     def _named_sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """Sizes of the open dimensions but that of the rows. Raises InvalidRequestError where two say different."""
@@ -300,8 +304,15 @@ LoadCode = Callable[[VersionFiles, ModelConfig, CompileService, bool], Any]
 async def load_code(files: VersionFiles, config: ModelConfig, compiling: CompileService, keep_artifacts: bool) -> Code:
     """The code of a version, with all that is compiled ahead. Raises OnnxlaErrors."""
     if files.path.suffix == ".onnxla":
-        model = await compiling.load(files.path, config.num_threads, config.device)
-        return ArtifactCode(model, files, config)
+        held = await compiling.in_thread(lambda: open_file(files.path))
+        try:  # the file that is open now, whatever takes its place
+            path = Path(f"/proc/{os.getpid()}/fd/{held.fileno()}") if keep_artifacts else files.path
+            artifact = ArtifactCode(await compiling.load(path, config.num_threads, config.device), path, config)
+        except BaseException:
+            held.close()
+            raise
+        weakref.finalize(artifact, held.close)
+        return artifact
     declared = await compiling.declaration(files.path, config.signature)
     code = CompiledCode(files, config, declared.signature, declared.has_state, compiling, keep_artifacts)
     try:

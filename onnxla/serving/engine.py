@@ -35,6 +35,7 @@ from onnxla.serving.requests import (
 )
 from onnxla.serving.served_version import ServedVersion
 from onnxla.serving.settings import EngineSettings
+from onnxla.serving.worker_runner import WorkerRunner
 
 _LOG = logging.getLogger("onnxla")
 
@@ -313,11 +314,10 @@ class ServingEngine:
         start = time.perf_counter()
         code: Code | None = None
         try:
-            workers = self.settings.workers if config.workers is None else config.workers
-            code = await self._load_code(files, config, self._compiling, workers > 0)
+            code = await self._load_code(files, config, self._compiling, self._workers(config) > 0)
             served = ServedVersion(model.name, files, config, code, self._runners(config, code), self.settings)
             try:
-                await served.warm_up(self._compiling.in_thread)
+                await served.warm_up()
             except BaseException:
                 served.close()
                 raise
@@ -345,8 +345,15 @@ class ServingEngine:
         )
 
     def _runners(self, config: ModelConfig, code: Code) -> list[Runner]:
-        count = 1 if code.has_state else config.instances or 1
-        return [LocalRunner() for _ in range(count)]
+        workers = self._workers(config)
+        count = 1 if code.has_state else config.instances or workers or 1
+        if not workers:
+            return [LocalRunner() for _ in range(count)]
+        run_seconds, most = self.settings.run_seconds, config.specialisations + 1
+        return [WorkerRunner(config.name, config.num_threads, config.device, most, run_seconds) for _ in range(count)]
+
+    def _workers(self, config: ModelConfig) -> int:
+        return self.settings.workers if config.workers is None else config.workers
 
     def _settle(self, model: _Model, wanted: Sequence[int], files: ModelFiles) -> None:
         """Versions that are not wanted any more end; the newest of the others is served by default."""

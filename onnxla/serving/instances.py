@@ -19,6 +19,10 @@ class Runner(Protocol):
     inline: bool
     """Whether a run takes no longer than the model itself, so that the event loop may do it."""
 
+    def prepare(self, variants: Sequence[Variant]) -> None:
+        """Get ready for runs, again after a WorkerDied. Raises as `run`."""
+        ...
+
     def run(self, variant: Variant, arrays: Sequence[Array]) -> list[Any]:
         """All outputs of the model in its order. Raises OnnxlaErrors, and WorkerDied."""
         ...
@@ -30,6 +34,9 @@ class LocalRunner:
     """In this process. Native code lets other threads run meanwhile."""
 
     inline = True
+
+    def prepare(self, variants: Sequence[Variant]) -> None:
+        pass
 
     def run(self, variant: Variant, arrays: Sequence[Array]) -> list[Any]:
         return variant.run(arrays)

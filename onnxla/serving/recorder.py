@@ -13,14 +13,6 @@ class Recorder:
         self.statistics = ModelStatistics(name, version)
         self.measurements = ModelMeasurements(name, version)
 
-    @property
-    def worker_restarts(self) -> int:
-        return self.measurements.worker_restarts
-
-    @worker_restarts.setter
-    def worker_restarts(self, count: int) -> None:
-        self.measurements.worker_restarts = count
-
     def run(self, rows: int, began: int, ended: int) -> None:
         """One run of the model."""
         took = ended - began

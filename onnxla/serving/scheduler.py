@@ -9,7 +9,7 @@ import functools
 import logging
 import time
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from onnxla.errors import InputError, OnnxlaError, ResourceLimitError
@@ -57,6 +57,7 @@ class Scheduler:
         has_state: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._name = name
         self._instances = [Instance(r, f"onnxla-{name}-{k}") for k, r in enumerate(runners)]
         self._idle = list(self._instances)
         self._recorder = recorder
@@ -71,6 +72,43 @@ class Scheduler:
         self._seconds = 0.01
         """How long a request keeps an instance, about."""
         self._closed = False
+        self._state_lost = ""
+
+    async def prepare(self, variants: Sequence[Variant], work: Callable[[Runner], None]) -> None:
+        """Get every instance ready, and let it do `work`. Nothing else may run yet. Raises what that raises."""
+        done = [self._loop.create_future() for _ in self._instances]
+        for instance, future in zip(self._instances, done, strict=True):
+            instance.start(functools.partial(self._prepare, variants, work, future))
+        for error in await asyncio.gather(*done):
+            if error is not None:
+                raise error
+
+    def _prepare(
+        self,
+        variants: Sequence[Variant],
+        work: Callable[[Runner], None],
+        future: "asyncio.Future[BaseException | None]",
+        runner: Runner,
+    ) -> None:
+        found: BaseException | None = None
+        try:
+            runner.prepare(variants)
+            work(runner)
+        except BaseException as error:
+            found = error
+
+        def finish() -> None:
+            if not future.done():
+                future.set_result(found)
+
+        self._tell(finish)
+
+    def _tell(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Have the event loop call something; it may be closed already."""
+        try:
+            self._loop.call_soon_threadsafe(call, *arguments)
+        except RuntimeError:
+            _LOG.debug("a run ended behind its event loop")
 
     @property
     def waiting(self) -> int:
@@ -92,8 +130,8 @@ class Scheduler:
                 f"{self._waiting} requests wait for this model already",
                 retry_after=round(min(max(wait, 0.05), 60.0), 3),
             )
-        if self._closed:
-            raise NotReadyError("the model is unloaded")
+        if self._closed or self._state_lost:
+            raise NotReadyError(self._state_lost or "the model is unloaded")
         job = _Job(variant, given, self._group_of(variant, given), self._loop.create_future())
         until = min((t for t in (expires, begin_by) if t is not None), default=None)
         if until is not None:
@@ -119,15 +157,18 @@ class Scheduler:
     def close(self) -> None:
         """What waits is refused; what runs goes on."""
         self._closed = True
-        for group in list(self._groups.values()):
-            for job in list(group):
-                self._remove(job)
-                if not job.future.done():
-                    job.future.set_exception(NotReadyError("the model is unloaded"))
+        self._refuse_all("the model is unloaded")
         if self._timer is not None:
             self._timer.cancel()
         for instance in self._instances:
             instance.close()
+
+    def _refuse_all(self, text: str) -> None:
+        for group in list(self._groups.values()):
+            for job in list(group):
+                self._remove(job)
+                if not job.future.done():
+                    job.future.set_exception(NotReadyError(text))
 
     # Runs on the event loop
 
@@ -251,13 +292,13 @@ class Scheduler:
         except BaseException as error:
             outcome = error
         ended = _clock()
-        try:
-            self._loop.call_soon_threadsafe(self._done, instance, batch, size, outcome, began, ended)
-        except RuntimeError:
-            _LOG.debug("a run ended behind its event loop")
+        self._tell(self._done, instance, batch, size, outcome, began, ended)
 
     def _done(self, instance: Instance, batch: list[_Job], size: int, outcome: Any, began: int, ended: int) -> None:
-        self._idle.append(instance)
+        if isinstance(outcome, WorkerDied):
+            self._replace(instance, outcome)
+        else:
+            self._idle.append(instance)
         if isinstance(outcome, BaseException):
             self._failed(batch, outcome)
         else:
@@ -272,6 +313,28 @@ class Scheduler:
                     self._recorder.request(job.arrived, job.began, _clock(), job.rows)
         self._dispatch()
 
+    def _replace(self, instance: Instance, error: WorkerDied) -> None:
+        """Let an instance whose worker died have another; until then the others serve."""
+        self._recorder.measurements.worker_restarts += 1
+        _LOG.error("a worker of %s died: %s", self._name, error)
+        if self._has_state:
+            self._state_lost = f"the model's state is lost with its worker, so it must be loaded again: {error}"
+            self._refuse_all(self._state_lost)
+            return
+
+        def prepare(runner: Runner) -> None:
+            try:
+                runner.prepare(())
+            except Exception as error:
+                _LOG.error("no worker of %s can be started: %s", self._name, error)
+            self._tell(ready)
+
+        def ready() -> None:
+            self._idle.append(instance)
+            self._dispatch()
+
+        instance.start(prepare)
+
     def _failed(self, batch: list[_Job], error: BaseException) -> None:
         """Run again what may succeed: requests that were together, each alone; those whose worker died."""
         again = []
@@ -284,8 +347,6 @@ class Scheduler:
                 job.future.set_exception(self._lost(job, error) if died else serving_error(error))
             else:
                 again.append(job)
-        if died:
-            self._recorder.worker_restarts += 1
         for job in reversed(again):
             job.began = 0
             self._groups.setdefault(job.group, deque()).appendleft(job)

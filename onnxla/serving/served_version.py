@@ -4,8 +4,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from onnxla.serving.errors import (
     OverloadedError,
     ServingError,
 )
-from onnxla.serving.instances import Runner
+from onnxla.serving.instances import Runner, WorkerDied
 from onnxla.serving.interface import Arranged
 from onnxla.serving.measurements import ModelMeasurements
 from onnxla.serving.model_config import ModelConfig, Warmup
@@ -59,7 +58,6 @@ class ServedVersion:
             inline_seconds=settings.inline_seconds,
             has_state=code.has_state,
         )
-        self._runner = runners[0]
         self._waiting_shapes = settings.waiting_shapes
         self._making: dict[Hashable, asyncio.Task[Variant]] = {}
         self._failed: OrderedDict[Hashable, str] = OrderedDict()
@@ -157,21 +155,25 @@ class ServedVersion:
 
     # Begin and end
 
-    async def warm_up(self, in_thread: Callable[[Callable[[], None]], Any]) -> None:
-        """Run what the configuration says, and what there is code for, before anybody waits: its time is known then.
+    async def warm_up(self) -> None:
+        """Start workers, and run what there is code for and what the configuration says, before anybody waits: its time
+        is known then.
 
-        Raises ServingErrors where a run of the configuration fails.
+        Raises OnnxlaErrors where a run fails.
         """
+        try:
+            await self._scheduler.prepare(self.code.variants(), self._run_zeros)
+        except WorkerDied as error:
+            raise ServingError(f"the worker ended while it loaded the model: {error}") from error
         for sample in self.config.warmup:
             given = self._sample(sample)
             for _ in range(sample.count):
                 variant = self.code.find(given) or await self._made(given, InferRequest(self.name, {}))
                 await self._scheduler.run(variant, given, None, None)
-        if not self.code.has_state:
-            await in_thread(lambda: self._run_zeros())
 
-    def _run_zeros(self) -> None:
-        for variant in self.code.variants():
+    def _run_zeros(self, runner: Runner) -> None:
+        """On the thread of an instance. A model with a state is left as it is."""
+        for variant in () if self.code.has_state else self.code.variants():
             for program in variant.model.programs if variant.rows is not None else variant.model.programs[:1]:
                 if program.constants or len(program.inputs) != len(self.code.interface.inputs):
                     continue
@@ -184,7 +186,7 @@ class ServedVersion:
                     size = program.inputs[k].shape[variant.rows.inputs[k]]  # type: ignore[index]
                 for k in range(_WARM_RUNS):
                     start = time.perf_counter()
-                    self._runner.run(variant, arrays)
+                    runner.run(variant, arrays)
                     if k:
                         variant.measured(size, time.perf_counter() - start)
 

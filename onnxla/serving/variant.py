@@ -1,5 +1,6 @@
 """`Variant`: the code of one model for one set of input shapes, as the scheduler sees it."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ from onnxla.runtime.model import CompiledModel
 from onnxla.serving.requests import Array
 from onnxla.serving.rows import RowsPlan
 
+_numbers = itertools.count()
+
 
 class Variant:
     """Code, and how long it was measured to run."""
 
-    __slots__ = ("model", "rows", "artifact", "positions", "seconds", "number", "_run")
+    __slots__ = ("__weakref__", "_run", "artifact", "model", "number", "positions", "rows", "seconds")
 
     def __init__(
         self,
@@ -30,8 +33,8 @@ class Variant:
         self.seconds: dict[int, float] = {}
         """By the rows of the code; 0 where there are none. Short ones are believed at once, long ones slowly: they may
         have waited for a core."""
-        self.number = 0
-        """Unique among those of one version."""
+        self.number = next(_numbers)
+        """Unique in this process."""
         self._run = model.run_in_order
 
     def run(self, arrays: Sequence[Array]) -> list[Any]:

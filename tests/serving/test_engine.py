@@ -471,3 +471,37 @@ def test_models_of_what_the_protocol_has_no_type_for_are_refused(tmp_path: Path)
             assert "for which the Open Inference Protocol has no datatype" in line.reason
 
     in_loop(work)
+
+
+def test_models_compile_in_processes_of_their_own(tmp_path: Path) -> None:
+    """Errors of the compiler, and values that it waits for, come back as they are."""
+    put(tmp_path / "models", "m", dense(), config="max_batch_size: 2 dynamic_batching {}")
+    put(tmp_path / "models", "mixing", mixing(), config="max_batch_size: 4")
+    put(tmp_path / "models", "values", reshaping())
+    cache = str(tmp_path / "cache")
+
+    async def work() -> None:
+        async with serving(tmp_path / "models", compile_in="process", cache_dir=cache) as engine:
+            states = {line.name: line for line in engine.index()}
+            assert states["m"].state == "READY" and "it combines all rows" in states["mixing"].reason
+            got = await ask(engine, "m", {"x": random_rows(2)})
+            np.testing.assert_allclose(got["s"], random_rows(2).sum(1), rtol=1e-5)
+            x = np.arange(6, dtype=np.float32)
+            got = await ask(engine, "values", {"x": x, "shape": np.array([2, 3])})
+            np.testing.assert_array_equal(got["y"], x.reshape(2, 3))
+            counts = engine.measurements()
+            assert (counts.cache_hits, counts.cache_misses) == (0, 2)
+            assert list((tmp_path / "cache").glob("*"))
+
+    in_loop(work)
+
+
+def test_a_compile_that_takes_too_much_ends_alone(tmp_path: Path) -> None:
+    put(tmp_path, "m", dense(rows=2))
+
+    async def work() -> None:
+        async with serving(tmp_path, compile_in="process", compile_seconds=0.05) as engine:
+            assert "wall_seconds=0.05" in engine.index()[0].reason
+            assert engine.ready() and not engine.model_ready("m")
+
+    in_loop(work)

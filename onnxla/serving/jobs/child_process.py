@@ -24,6 +24,7 @@ from onnxla.config import ChildLimits
 from onnxla.errors import FileError, InputError, InternalError, OnnxlaError, ResourceLimitError
 from onnxla.files import open_file
 from onnxla.runtime.cache_files import SUFFIX
+from onnxla.serving.environment import child_environment
 from onnxla.serving.jobs.blobs import DIGEST
 from onnxla.serving.jobs.child import OUT_OF_MEMORY, memory_text
 from onnxla.serving.jobs.outcome import Outcome
@@ -37,8 +38,6 @@ _LONGEST_LINE = 1 << 16
 _KEPT_OF_ERRORS = 4096
 _LARGEST_OUTCOME = 256 << 20
 _MOST_PROGRAMS = 4096
-_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
-"""What a child is told of the environment, beside onnxla's own knobs: no keys of object stores, no tokens."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +142,13 @@ class ChildProcess:
 
     def _start(self, folder: Path, request: Path) -> "subprocess.Popen[bytes]":
         # In the root folder, and without the current one among the places of modules: no file of a model is imported.
-        kept = {k: v for k, v in os.environ.items() if k in _ENVIRONMENT or k.startswith("ONNXLA_")}
-        places = os.pathsep.join(os.path.abspath(p) for p in sys.path if p)
         return subprocess.Popen(
             [sys.executable, "-m", "onnxla.serving.jobs.child", str(os.getpid()), str(request)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd="/",
-            env={**kept, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "TMPDIR": str(folder)},
+            env=child_environment(TMPDIR=str(folder)),
             start_new_session=True,
             bufsize=0,
         )
