@@ -1,8 +1,32 @@
 """How a rule stops: it raises, the importer notes the problem, poisons the node's outputs and goes on."""
 
+from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
-from onnxla.errors import Problem, SourceNode, UnsupportedOpError
+from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
+
+_SIZES = "correct the model, or the sizes that its inputs are given"
+_FIXED = "make it a constant, or export the model with fixed shapes"
+
+FOR_ONNX: Mapping[type[CompileError], str] = {
+    UnsupportedOpError: 'leave the node to onnxruntime: fallback="onnxruntime", --fallback onnxruntime',
+    ShapeError: _SIZES,
+    DynamicShapeError: _FIXED,
+    CompileError: "correct the model: onnx.checker.check_model names such faults",
+}
+"""The way out by kind of problem, where a rule knows no better one."""
+FOR_TENSORFLOW: Mapping[type[CompileError], str] = {
+    UnsupportedOpError: "write it in other operations, "
+    "or end the graph before it, outputs=[...] (--to), and do the rest outside",
+    ShapeError: _SIZES,
+    DynamicShapeError: _FIXED,
+    CompileError: "correct the graph, or export it again",
+}
+FOR_HLO: Mapping[type[CompileError], str] = {
+    UnsupportedOpError: "write it in other operations: docs/hlo.md says what is read",
+    ShapeError: "correct the text, or the sizes that its inputs are given",
+    DynamicShapeError: "make it a constant, or a size of an input",
+}
 
 
 class ProblemFound(Exception):

@@ -118,7 +118,11 @@ def _require_names(
         )
         for name in sorted(set(dims) - symbols)
     ]
-    problems += [Problem(ShapeError, f"dimension {name!r} cannot be {size}") for name, size in dims.items() if size < 0]
+    problems += [
+        Problem(ShapeError, f"dimension {name!r} cannot be {size}", hint="give a size of 0 or more")
+        for name, size in dims.items()
+        if size < 0
+    ]
     if problems:
         raise ShapeError(problems)
 
@@ -133,7 +137,8 @@ def _with_shape(spec: TensorSpec, given: Sequence[int], dims: Mapping[str, int])
         or any(n < 0 for n in shape)
         or any(w not in (None, n) for w, n in zip(wanted, shape, strict=True))
     ):
-        raise ShapeError([Problem(ShapeError, f"shape {list(shape)} does not fit the model's input {spec}")])
+        cause = f"shape {list(shape)} does not fit the model's input {spec}"
+        raise ShapeError([Problem(ShapeError, cause, hint="give a shape with the sizes that are declared")])
     return TensorSpec(spec.name, spec.element, shape, spec.onnx_type)
 
 

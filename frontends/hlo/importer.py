@@ -21,6 +21,7 @@ from onnxla.frontends.hlo.operation_view import Rejected
 from onnxla.frontends.hlo.scope import HloSession, Scope
 from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of
 from onnxla.frontends.hlo.syntax import OtherForm, Program, TensorForm, TupleForm
+from onnxla.frontends.problems import FOR_HLO
 from onnxla.frontends.signature import TensorSpec
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction, Module
@@ -122,7 +123,8 @@ def _bound(
             kind = (
                 "a tuple" if isinstance(form, TupleForm) else str(form) if isinstance(form, OtherForm) else "no tensor"
             )
-            problems.append(Problem(ShapeError, f"the input {named.name} is {kind}; inputs must be tensors"))
+            cause = f"the input {named.name} is {kind}; inputs must be tensors"
+            problems.append(Problem(ShapeError, cause, hint="let @main take the tensors in it one by one"))
             continue
         if named.name in constants:
             if not form.fits(type_of(np.asarray(constants[named.name]))):
@@ -156,9 +158,16 @@ def _require_results(program: Program, results: Sequence[Instruction]) -> None:
     forms = program.main.result_forms
     if len(forms) != len(results):
         raise ShapeError(
-            [Problem(ShapeError, f"@main gives {len(results)} results, and declares {len(forms)}", source)]
+            [
+                Problem(
+                    ShapeError,
+                    f"@main gives {len(results)} results, and declares {len(forms)}",
+                    source,
+                    hint=FOR_HLO[ShapeError],
+                )
+            ]
         )
     for k, (form, result) in enumerate(zip(forms, results, strict=True)):
         if not isinstance(form, TensorForm) or not form.fits(result.type):
             cause = f"result {k} of @main is declared as {form}, and is {result.type}"
-            raise ShapeError([Problem(ShapeError, cause, source)])
+            raise ShapeError([Problem(ShapeError, cause, source, hint=FOR_HLO[ShapeError])])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.hlo.syntax import Dense, Form, Function, Operation, Region, Symbol, TensorForm, Written
+from onnxla.frontends.problems import FOR_HLO
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.types import Array, ElementType, Shape, TensorType
 
@@ -187,4 +188,4 @@ class OperationView:
         self._reject(ShapeError, cause, "")
 
     def _reject(self, kind: type[CompileError], cause: str, hint: str) -> NoReturn:
-        raise Rejected(Problem(kind, cause, self.source, self.place, hint))
+        raise Rejected(Problem(kind, cause, self.source, self.place, hint or FOR_HLO[kind]))

@@ -13,6 +13,7 @@ from onnxla.frontends.hlo.operation_view import OperationView, Rejected
 from onnxla.frontends.hlo.registry import lookup
 from onnxla.frontends.hlo.syntax import Argument, Function, Operation, Program, Region, TensorForm, TupleForm
 from onnxla.frontends.hlo.unknown_operations import unknown_operation
+from onnxla.frontends.problems import FOR_HLO
 from onnxla.frontends.session import ImportSession
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
@@ -71,7 +72,8 @@ class Scope:
             if self.outer is not None:
                 cause = f"%{shown} is no constant, and a region over scalars reads it from around it"
             where = (("at", self.session.program.place(at).strip().partition("\n")[0]),)
-            raise Rejected(Problem(ShapeError if self.outer is None else UnsupportedOpError, cause, None, where))
+            kind = ShapeError if self.outer is None else UnsupportedOpError
+            raise Rejected(Problem(kind, cause, None, where, FOR_HLO[kind]))
         return self.values[name]
 
     def _copied(self, name: str, at: int) -> Instruction | None:
@@ -83,7 +85,7 @@ class Scope:
             shown = name.removesuffix("#0")
             where = (("at", self.session.program.place(at).strip().partition("\n")[0]),)
             cause = f"%{shown} is no constant, and a region over scalars reads it from around it"
-            raise Rejected(Problem(UnsupportedOpError, cause, None, where))
+            raise Rejected(Problem(UnsupportedOpError, cause, None, where, FOR_HLO[UnsupportedOpError]))
         return inside
 
     # Operations
@@ -94,7 +96,8 @@ class Scope:
             self.operation(operation)
         last = operations[-1] if operations else None
         if last is None or not last.name.endswith(".return"):
-            raise Rejected(Problem(ShapeError, "a function or region does not end with a return", None))
+            cause = "a function or region does not end with a return"
+            raise Rejected(Problem(ShapeError, cause, hint=FOR_HLO[ShapeError]))
         return [self.lookup(name, last.at) for name in last.operands]
 
     def operation(self, operation: Operation) -> None:
@@ -113,13 +116,14 @@ class Scope:
         except ResourceLimitError:
             raise
         except HloError as error:
-            session.note(Problem(ShapeError, str(error), source, view.place))
+            session.note(Problem(ShapeError, str(error), source, view.place, FOR_HLO[ShapeError]))
         for name, value in zip(operation.results, results, strict=True):
             if not name:
                 continue
             if name in self.values:
                 where = (("at", session.program.place(operation.at).strip().partition("\n")[0]),)
-                session.note(Problem(ShapeError, f"a second value is called %{name.removesuffix('#0')}", source, where))
+                cause = f"a second value is called %{name.removesuffix('#0')}"
+                session.note(Problem(ShapeError, cause, source, where, FOR_HLO[ShapeError]))
             self.values[name] = value
 
     def _look_into(self, operation: Operation) -> None:
@@ -187,11 +191,11 @@ class Scope:
     def bind(self, arguments: Sequence[Argument], values: Sequence[Instruction | None]) -> None:
         if len(arguments) != len(values):
             where = f"a region takes {len(arguments)} arguments and gets {len(values)} values"
-            raise Rejected(Problem(ShapeError, where, None))
+            raise Rejected(Problem(ShapeError, where, hint=FOR_HLO[ShapeError]))
         for argument, value in zip(arguments, values, strict=True):
             if value is not None and not _fits(argument.form, value.type):
                 cause = f"%{argument.name.removesuffix('#0')} is declared as {argument.form}, and is {value.type}"
-                raise Rejected(Problem(ShapeError, cause, None))
+                raise Rejected(Problem(ShapeError, cause, hint=FOR_HLO[ShapeError]))
             self.values[argument.name] = value
 
     def call(

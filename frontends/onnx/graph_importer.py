@@ -37,7 +37,7 @@ from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, no
 from onnxla.frontends.onnx.values import StringConstant, Value, describe
 from onnxla.frontends.onnx.weights import dense_array
 from onnxla.frontends.poison import POISON, Poison, poison_behind, poison_of_unknown
-from onnxla.frontends.problems import Poisoned, ProblemFound, UnknownOperation
+from onnxla.frontends.problems import FOR_ONNX, Poisoned, ProblemFound, UnknownOperation
 from onnxla.frontends.session import SessionHost
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.literal import Literal
@@ -157,7 +157,7 @@ class GraphImporter(SessionHost):
                 self.values[output_name] = result
 
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView, hint: str = "") -> None:
-        self.session.problems.append(Problem(kind, cause, source, view.details(), hint))
+        self.session.problems.append(Problem(kind, cause, source, view.details(), hint or FOR_ONNX[kind]))
 
     def _inputs(self, node: NodeProto) -> list[Binding]:
         """What a node's inputs are bound to, trailing ones that are left out dropped."""
@@ -230,7 +230,9 @@ class GraphImporter(SessionHost):
         results: Sequence[Binding] = [result] if single else list(result)  # type: ignore[list-item,arg-type]
         for i in range(view.output_count):
             if view.has_output(i) and (i >= len(results) or results[i] is None):
-                view.unsupported(f"output {i} of {view.op_type} is not made")
+                view.unsupported(
+                    f"output {i} of {view.op_type} is not made", "leave the output out where nothing needs it"
+                )
         for value in results:
             if isinstance(value, Instruction) and value.tensor_type.size > self.session.limits.elements:
                 raise ResourceLimitError(

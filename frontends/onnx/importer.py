@@ -170,7 +170,13 @@ def _require_known_opset(model: OnnxModel) -> None:
     opset = model.opsets.get("", 1)
     if opset > NEWEST_OPSET or opset < 1:
         raise UnsupportedOpError(
-            [Problem(UnsupportedOpError, f"opset {opset} of ai.onnx is not known; versions 1 to {NEWEST_OPSET} are")]
+            [
+                Problem(
+                    UnsupportedOpError,
+                    f"opset {opset} of ai.onnx is not known; versions 1 to {NEWEST_OPSET} are",
+                    hint="export the model for one of them, or convert it: onnx.version_converter",
+                )
+            ]
         )
 
 
@@ -186,7 +192,8 @@ def _bind_constants(graph: GraphImporter, specs: Sequence[TensorSpec], constants
             graph.bind_constant(name, value)
         else:
             cause = f"the constant given for {name} is {value.dtype}; the model wants {spec.onnx_type}"
-            graph.session.problems.append(Problem(ShapeError, cause))
+            hint = f"give {name} as an array of that type"
+            graph.session.problems.append(Problem(ShapeError, cause, hint=hint))
             graph.values[name] = POISON
 
 
@@ -242,9 +249,8 @@ def _results(graph: GraphImporter, session: Session, declared: Sequence[TensorSp
         if not _is_of_type(value, spec):
             kind = value.tensor_type.element if isinstance(value, Instruction) else f"a {describe(value)}"
             cause = f"the output {spec.name} is declared {spec.element or spec.onnx_type} and computed as {kind}"
-            session.problems.append(
-                Problem(ShapeError, cause, value.source if isinstance(value, Instruction) else None)
-            )
+            source = value.source if isinstance(value, Instruction) else None
+            session.problems.append(Problem(ShapeError, cause, source, hint="correct the output's type in the model"))
         if isinstance(value, ChosenStrings) and value.input:
             session.problems.append(text_problem(value.input))
         for name, tensor in tensors_of(value, spec.name):

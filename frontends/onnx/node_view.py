@@ -14,7 +14,7 @@ from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.host import Host
 from onnxla.frontends.onnx.values import ChosenStrings, OptionalValue, SequenceValue, StringConstant, Value, describe
 from onnxla.frontends.poison import Poison
-from onnxla.frontends.problems import Poisoned, ProblemFound, text_problem
+from onnxla.frontends.problems import FOR_ONNX, Poisoned, ProblemFound, text_problem
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
@@ -330,14 +330,14 @@ class NodeView:
             details += blame.details
             if blame.needs_constants:
                 given = ", ".join(f'"{name}": ...' for name in blame.needs_constants)
-                hint = f"give the value while compiling, constants={{{given}}}; or {hint}"
-        raise ProblemFound(Problem(DynamicShapeError, cause, self.source, details, hint))
+                hint = f"give the value while compiling, constants={{{given}}}{f'; or {hint}' if hint else ''}"
+        raise ProblemFound(Problem(DynamicShapeError, cause, self.source, details, hint or FOR_ONNX[DynamicShapeError]))
 
     def _malformed(self, cause: str) -> NoReturn:
         self._stop(CompileError, f"{self.op_type}: {cause}", "")
 
     def _stop(self, kind: type[CompileError], cause: str, hint: str) -> NoReturn:
-        raise ProblemFound(Problem(kind, cause, self.source, self.details(), hint))
+        raise ProblemFound(Problem(kind, cause, self.source, self.details(), hint or FOR_ONNX[kind]))
 
     def details(self) -> tuple[tuple[str, str], ...]:
         """The inputs with their types, as a problem lists them."""

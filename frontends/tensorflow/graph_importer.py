@@ -18,7 +18,7 @@ from onnxla.errors import (
 )
 from onnxla.frontends.dependence import blame
 from onnxla.frontends.poison import POISON, Poison, poison_behind, poison_of_unknown
-from onnxla.frontends.problems import Poisoned, ProblemFound, UnknownOperation
+from onnxla.frontends.problems import FOR_TENSORFLOW, Poisoned, ProblemFound, UnknownOperation
 from onnxla.frontends.session import SessionHost
 from onnxla.frontends.tensorflow.graph import MISSING, Body, Edge, Node, ordered
 from onnxla.frontends.tensorflow.node_view import NodeView
@@ -146,7 +146,8 @@ class GraphImporter(SessionHost):
         self.outputs[node.name] = results
 
     def _note(self, kind: type[CompileError], cause: str, source: SourceNode, view: NodeView | None) -> None:
-        self.session.problems.append(Problem(kind, cause, source, view.details() if view is not None else ()))
+        details = view.details() if view is not None else ()
+        self.session.problems.append(Problem(kind, cause, source, details, FOR_TENSORFLOW[kind]))
 
     def _apply(self, view: NodeView) -> RuleResult:
         if view.op_type == MISSING:

@@ -176,7 +176,9 @@ class _Walk:
                 Problem(
                     UnsupportedOpError,
                     f"the input {spec.name} is {spec.onnx_type}; only tensors of numbers can be inputs",
-                    hint="feed the model what comes after the operations on strings" if strings else "",
+                    hint="feed the model what comes after the operations on strings"
+                    if strings
+                    else "choose other inputs, inputs=[...] (--from)",
                 )
             )
             return None
@@ -190,7 +192,7 @@ class _Walk:
         spec = next(p.spec for p in self._interface.inputs if p.spec.name == name)
         if spec.element is None or value.dtype != spec.element.dtype:
             cause = f"the constant given for {name} is {value.dtype}; the model wants {spec.onnx_type}"
-            self.session.problems.append(Problem(ShapeError, cause))
+            self.session.problems.append(Problem(ShapeError, cause, hint=f"give {name} as an array of that type"))
             self._graph.give_up(node)
             return
         self._graph.bind(node, self._builder.constant(value, name=name))
@@ -205,7 +207,8 @@ class _Walk:
             element, shape = value.tensor_type.element, value.shape
             return TensorSpec(port.spec.name, element, shape, f"tensor({element})"), value
         cause = f"the output {port.spec.name} is a {describe(value)}; only tensors of numbers can be outputs"
-        self.session.problems.append(Problem(UnsupportedOpError, cause))
+        hint = "name a tensor as the output, outputs=[...] (--to)"
+        self.session.problems.append(Problem(UnsupportedOpError, cause, hint=hint))
         return None
 
     def _check_state(self) -> None:
@@ -214,4 +217,6 @@ class _Walk:
             now = self._state.current[name].tensor_type
             if now != type_of(value):
                 cause = f"the variable {name} is {type_of(value)} and becomes {now}; its shape must not change"
-                self.session.problems.append(Problem(ShapeError, cause, self._state.current[name].source))
+                hint = "assign values of the variable's own shape, or give the inputs sizes that lead to it"
+                source = self._state.current[name].source
+                self.session.problems.append(Problem(ShapeError, cause, source, hint=hint))

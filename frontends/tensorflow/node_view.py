@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
 from onnxla.errors import CompileError, DynamicShapeError, HloError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.poison import Poison
-from onnxla.frontends.problems import Poisoned, ProblemFound
+from onnxla.frontends.problems import FOR_TENSORFLOW, Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.element_types import code_name, element_of_code
 from onnxla.frontends.tensorflow.graph import Body, Node
 from onnxla.frontends.tensorflow.state import State
@@ -305,7 +305,7 @@ class NodeView:
         self._stop(CompileError, f"{self.op_type}: {cause}", "")
 
     def _stop(self, kind: type[CompileError], cause: str, hint: str) -> NoReturn:
-        raise ProblemFound(Problem(kind, cause, self.source, self.details(), hint))
+        raise ProblemFound(Problem(kind, cause, self.source, self.details(), hint or FOR_TENSORFLOW[kind]))
 
     def details(self) -> tuple[tuple[str, str], ...]:
         """The inputs with their types, as a problem lists them."""

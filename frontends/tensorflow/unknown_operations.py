@@ -3,6 +3,7 @@
 from difflib import get_close_matches
 
 from onnxla.errors import Problem, SourceNode, UnsupportedOpError
+from onnxla.frontends.problems import FOR_TENSORFLOW
 from onnxla.frontends.tensorflow.registry import coverage
 
 _SPELLING_CUTOFF, _LONGEST_NAME = 0.85, 64
@@ -13,5 +14,5 @@ def unknown_operation(node: SourceNode, details: tuple[tuple[str, str], ...]) ->
     name = node.op_type
     close = get_close_matches(name[:_LONGEST_NAME], [e.name for e in coverage()], 1, _SPELLING_CUTOFF)
     like = f"{close[0]} has one; " if close else ""
-    way = "write it in other operations, or end the graph before it, outputs=[...] (--to), and do the rest outside"
-    return Problem(UnsupportedOpError, f"{name} has no import rule", node, details, like + way)
+    hint = like + FOR_TENSORFLOW[UnsupportedOpError]
+    return Problem(UnsupportedOpError, f"{name} has no import rule", node, details, hint)

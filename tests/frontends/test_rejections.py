@@ -1,12 +1,15 @@
 """What cannot be compiled, by the whole text that says so: all nodes at once, each with its cause and a way out."""
 
+import ast
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
 from onnxla.errors import CompileError, DynamicShapeError, UnsupportedOpError
+from onnxla.frontends.onnx import importer
 from onnxla.frontends.onnx.importer import import_model
 from onnxla.hlo.types import Array
 from tests.frontends.witness import model_of
@@ -145,7 +148,8 @@ def test_maps_and_strings_that_would_be_computed() -> None:
         "  hint   cast after the model has run\n"
         "the keys are strings, and the input is numbers\n"
         "  node   /encoder (ai.onnx.ml.LabelEncoder, opset 3), node 2\n"
-        "  input  x f32[2,3]"
+        "  input  x f32[2,3]\n"
+        "  hint   give keys of the input's type, keys_int64s or keys_floats"
     )
 
 
@@ -158,6 +162,34 @@ def test_sequences_as_inputs() -> None:
         "the input s is seq(tensor(float)); only tensors of numbers can be inputs\n"
         "  hint   onnxla.backend.prepare(model) compiles for the structure of what it is run on"
     )
+
+
+def test_a_wrong_rank_and_a_missing_attribute_come_with_a_way_out() -> None:
+    nodes = [node("Conv", ["x", "x"], ["a"], name="/conv"), node("Concat", ["x", "x"], ["b"], name="/concat")]
+    assert text_of(nodes, {"x": X}, {"a": F, "b": F}) == (
+        "2 problems\n"
+        "a convolution needs [N, C, spatial...] and weights of the same rank\n"
+        "  node   /conv (Conv, opset 21), node 0\n"
+        "  input  x f32[2,3]\n"
+        "  input  x f32[2,3]\n"
+        "  hint   correct the model, or the sizes that its inputs are given\n"
+        "Concat: the attribute axis is missing\n"
+        "  node   /concat (Concat, opset 21), node 1\n"
+        "  input  x f32[2,3]\n"
+        "  input  x f32[2,3]\n"
+        "  hint   correct the model: onnx.checker.check_model names such faults"
+    )
+
+
+def test_no_problem_is_made_without_a_way_out() -> None:
+    """The views of nodes give one by kind; whoever makes a problem itself gives its hint."""
+    lacking = []
+    for path in sorted(Path(importer.__file__).parents[1].rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Problem":
+                if len(call.args) < 5 and not any(k.arg == "hint" for k in call.keywords):
+                    lacking.append(f"{path.name}:{call.lineno}")
+    assert lacking == []
 
 
 def test_of_one_kind_they_raise_that_kind() -> None:

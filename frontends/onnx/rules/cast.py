@@ -48,7 +48,7 @@ def cast_to_named_type(node: NodeView, b: Builder) -> Instruction:
     """Opsets 1 to 5 spell the type as a string."""
     name = node.string("to")
     if name not in TensorProto.DataType.keys():
-        node.unsupported(f"the data type {name} is not known")
+        node.unsupported(f"the data type {name} is not known", "the names are those of TensorProto.DataType")
     return convert(node, b, node.input(0), element_of_code(TensorProto.DataType.Value(name)))
 
 
@@ -94,7 +94,7 @@ def _read(node: NodeView, strings: Sequence[str], element: ElementType) -> Array
         numbers = [int(s) if element.is_integer else float(s) for s in strings]
         return np.array(numbers, element.dtype)
     except (ValueError, OverflowError) as error:
-        node.unsupported(f"the strings are no {element} numbers: {error}")
+        node.unsupported(f"the strings are no {element} numbers: {error}", "correct the strings")
 
 
 @onnx_op("BitCast", since=26)

@@ -36,7 +36,7 @@ def constant(node: NodeView, b: Builder) -> Value:
         return StringConstant(np.array(node.string("value_string"), object))
     if node.has("value_strings"):
         return StringConstant(np.array(node.strings("value_strings"), object))
-    node.unsupported("Constant without a value")
+    node.unsupported("Constant without a value", "give the node one of the attributes that hold a value")
 
 
 @onnx_op("ConstantOfShape", since=9)

@@ -19,7 +19,9 @@ def gradient(node: NodeView, b: Builder) -> list[Instruction]:
     xs, name = node.strings("xs"), node.string("y")
     y, points = node.host.named(name), node.inputs()
     if not isinstance(y, Instruction):
-        node.unsupported(f"{name}, which is to be derived, is not computed before this node")
+        node.unsupported(
+            f"{name}, which is to be derived, is not computed before this node", "let y name a tensor that is"
+        )
     for x, point in zip([*xs, *node.strings("zs", ())], points, strict=False):
         if node.host.named(x) is not point:
             node.unsupported(f"the derivative is wanted at another value than {x}'s own", f"give {x} as the input")

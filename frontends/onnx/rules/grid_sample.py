@@ -25,7 +25,10 @@ def grid_sample(node: NodeView, b: Builder) -> Instruction:
     mode = node.string("mode", "linear").removeprefix("bi")
     padding, aligned = node.string("padding_mode", "zeros"), bool(node.int("align_corners", 0))
     if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
-        node.unsupported(f"mode={mode!r} with padding_mode={padding!r} is not known")
+        node.unsupported(
+            f"mode={mode!r} with padding_mode={padding!r} is not known",
+            "nearest, linear and cubic with zeros, border and reflection are",
+        )
     image = given if mode == "nearest" or given.tensor_type.element.is_float else b.convert(given, F32)
     image = image if mode == "nearest" else widen(b, image)
     element = image.tensor_type.element if mode != "nearest" else widen(b, grid).tensor_type.element

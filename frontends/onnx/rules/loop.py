@@ -136,7 +136,8 @@ def _loop_as_while(
     for before, result in zip(carried, after, strict=True):
         if before.type != result.type:
             node.dynamic_shape(
-                f"a carried value is {describe(before)} before an iteration, {describe(result)} after it"
+                f"a carried value is {describe(before)} before an iteration, {describe(result)} after it",
+                "make the shapes in the loop's body the same each time",
             )
     stops = node.host.known_value(condition)
     goes_on = None

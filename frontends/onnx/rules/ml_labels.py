@@ -74,7 +74,10 @@ def _mapped(node: NodeView, b: Builder, keys: Sequence[Any], values: Array, defa
     if known is not None:
         return constant_of(b, _looked_up(known, keys, values, default))
     if keys and isinstance(keys[0], str):
-        node.unsupported("the keys are strings, and the input is numbers")
+        node.unsupported(
+            "the keys are strings, and the input is numbers",
+            "give keys of the input's type, keys_int64s or keys_floats",
+        )
     return _at(b, np.append(values, np.array(default, values.dtype)), _place(b, node.input(0), np.array(keys)))
 
 

@@ -25,7 +25,9 @@ def read_post_transform(node: NodeView) -> str:
     """The attribute post_transform, checked."""
     name = node.string("post_transform", "NONE")
     if name not in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"):
-        node.unsupported(f"post_transform={name!r} is not known")
+        node.unsupported(
+            f"post_transform={name!r} is not known", "NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO and PROBIT are"
+        )
     return name
 
 

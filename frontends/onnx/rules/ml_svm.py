@@ -57,7 +57,7 @@ class Kernel:
 def _read_kernel(node: NodeView) -> Kernel:
     kind = node.string("kernel_type", "LINEAR")
     if kind not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
-        node.unsupported(f"kernel_type={kind!r} is not known")
+        node.unsupported(f"kernel_type={kind!r} is not known", "LINEAR, POLY, RBF and SIGMOID are")
     parameters = node.floats("kernel_params", ()) or (0.0, 0.0, 0.0)
     if len(parameters) != 3:
         node.shape_error(f"kernel_params must be gamma, coef0 and degree; {len(parameters)} numbers are given")

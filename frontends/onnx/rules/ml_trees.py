@@ -129,7 +129,7 @@ def tree_ensemble_regressor(node: NodeView, b: Builder) -> Instruction:
     x, ensemble = _operand(node, b, _read_ensemble(node, "target", targets, "target_weights"))
     aggregate = node.string("aggregate_function", "SUM")
     if aggregate not in AGGREGATES:
-        node.unsupported(f"aggregate_function={aggregate!r} is not known")
+        node.unsupported(f"aggregate_function={aggregate!r} is not known", f"{', '.join(AGGREGATES)} are")
     base = _numbers(node, "base_values")
     if base.size not in (0, targets):
         node.shape_error(f"{base.size} base values do not fit {targets} targets")
@@ -196,7 +196,10 @@ def tree_ensemble(node: NodeView, b: Builder) -> Instruction:
     x, ensemble = _operand(node, b, _read_version_5(node))
     aggregate, transform = node.int("aggregate_function", 1), node.int("post_transform", 0)
     if not 0 <= aggregate < len(AGGREGATES) or not 0 <= transform < len(TRANSFORMS):
-        node.unsupported(f"aggregate_function={aggregate} or post_transform={transform} is not known")
+        node.unsupported(
+            f"aggregate_function={aggregate} or post_transform={transform} is not known",
+            f"0 to {len(AGGREGATES) - 1}, and 0 to {len(TRANSFORMS) - 1}, are",
+        )
     scores = ensemble.total(b, x, AGGREGATES[aggregate])
     return b.convert(transformed(b, scores, TRANSFORMS[transform]), element)
 
@@ -218,7 +221,7 @@ def _read_version_5(node: NodeView) -> Ensemble:
     if any(len(c) != inner for c in (*columns, splits, modes, missing)) or len(owners) != leaves:
         node.shape_error("the nodes_* or leaf_* attributes differ in length")
     if len(modes) and modes.max() >= len(MODES):
-        node.unsupported("nodes_modes has a number that is not known")
+        node.unsupported("nodes_modes has a number that is not known", f"0 to {len(MODES) - 1} are")
     if leaves and not (0 <= owners.min() and owners.max() < targets):
         node.shape_error(f"a leaf is for a target outside of 0..{targets - 1}")
     false_ids, false_is_leaf, true_ids, true_is_leaf = columns

@@ -82,7 +82,10 @@ def read_activations(
     if len(names) == len(defaults) < len(defaults) * directions:
         names *= directions
     if len(names) != len(defaults) * directions:
-        node.unsupported(f"{len(names)} activations are given; {len(defaults) * directions} are needed")
+        node.unsupported(
+            f"{len(names)} activations are given; {len(defaults) * directions} are needed",
+            "list those of each direction, or none",
+        )
     alphas, betas = list(node.floats("activation_alpha", ())), list(node.floats("activation_beta", ()))
     clip = node.float("clip", None)
     functions = []

@@ -119,14 +119,19 @@ def _axes_of_sizes(node: NodeView, sizes: Sequence[int], wished: Sequence[int], 
             scale = min(scales) if policy == "not_larger" else max(scales)
             return [Axis(n, int(np.floor(scale * np.float32(n) + np.float32(0.5))), float(scale)) for n in sizes]
         case other:
-            node.unsupported(f"keep_aspect_ratio_policy={other!r} is not known")
+            node.unsupported(
+                f"keep_aspect_ratio_policy={other!r} is not known", "stretch, not_larger and not_smaller are"
+            )
 
 
 def _resize(node: NodeView, b: Builder, given: Instruction, axes: dict[int, Axis], method: Method) -> Instruction:
     if method.mode not in ("nearest", "linear", "cubic"):
         node.unsupported(f"mode={method.mode!r} is not known", "nearest, linear and cubic are")
     if method.coordinate_mode not in COORDINATES or method.rounding not in ROUNDINGS:
-        node.unsupported(f"{method.coordinate_mode} with {method.rounding} is not known")
+        node.unsupported(
+            f"{method.coordinate_mode} with {method.rounding} is not known",
+            f"known are {', '.join(COORDINATES)}, with {', '.join(ROUNDINGS)}",
+        )
     crops = method.extrapolation is not None
     changed = {d: a for d, a in axes.items() if crops or a.scale != 1 or a.output != a.size}
     if any(a.size == 0 < a.output for a in changed.values()):

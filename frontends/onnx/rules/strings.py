@@ -49,7 +49,7 @@ def regex_full_match(node: NodeView, b: Builder) -> Instruction:
     try:
         pattern = re.compile(node.string("pattern"))
     except re.error as error:
-        node.unsupported(f"the pattern is not a regular expression: {error}")
+        node.unsupported(f"the pattern is not a regular expression: {error}", "correct the pattern")
     matched = [pattern.fullmatch(s) is not None for s in strings.reshape(-1).tolist()]
     return b.constant(np.array(matched, bool).reshape(strings.shape))
 
@@ -57,13 +57,13 @@ def regex_full_match(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("StringNormalizer", since=10)
 def string_normalizer(node: NodeView, b: Builder) -> Value:
     """Without the stop words, in upper or lower case. Nothing left is one empty string."""
-    strings = node.strings_constant(0)
-    if strings.ndim > 2 or (strings.ndim == 2 and strings.shape[0] != 1):
-        node.shape_error("the strings must be [count] or [1, count]")
     change, sensitive = node.string("case_change_action", "NONE"), bool(node.int("is_case_sensitive", 0))
     if change not in ("NONE", "LOWER", "UPPER"):
         node.unsupported(f"case_change_action={change!r} is not known", "NONE, LOWER and UPPER are")
     stop_words = node.strings("stopwords", ())
+    strings = node.strings_constant(0)
+    if strings.ndim > 2 or (strings.ndim == 2 and strings.shape[0] != 1):
+        node.shape_error("the strings must be [count] or [1, count]")
     stopped = {w if sensitive else w.lower() for w in stop_words}
     kept = [s for s in strings.reshape(-1).tolist() if (s if sensitive else s.lower()) not in stopped]
     if change != "NONE":

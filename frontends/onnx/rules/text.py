@@ -35,6 +35,9 @@ def _read_pool(node: NodeView, tokens: Array) -> _Pool:
 @onnx_op("TfIdfVectorizer", since=9)
 def tf_idf_vectorizer(node: NodeView, b: Builder) -> Instruction:
     """Counts (TF), whether there is one times a weight (IDF), or counts times weights (TFIDF)."""
+    mode, weights = node.string("mode"), node.floats("weights", ())
+    if mode not in ("TF", "IDF", "TFIDF"):
+        node.unsupported(f"mode={mode!r} is not known", "TF, IDF and TFIDF are")
     x, tokens = _numbered(node, b)
     is_row = len(x.shape) == 1
     if len(x.shape) not in (1, 2):
@@ -43,11 +46,10 @@ def tf_idf_vectorizer(node: NodeView, b: Builder) -> Instruction:
     pool = _read_pool(node, tokens)
     places = np.array(node.ints("ngram_indexes"), np.int64)
     if len(places) != pool.count or len(np.unique(places)) != pool.count or (places < 0).any():
-        node.unsupported("ngram_indexes must name a place of its own for every n-gram")
+        node.unsupported(
+            "ngram_indexes must name a place of its own for every n-gram", "number the n-grams each by itself"
+        )
     counts = _counts(node, b, x, pool)
-    mode, weights = node.string("mode"), node.floats("weights", ())
-    if mode not in ("TF", "IDF", "TFIDF"):
-        node.unsupported(f"mode={mode!r} is not known", "TF, IDF and TFIDF are")
     if mode == "IDF":
         counts = b.minimum(counts, b.full_like(counts, 1))
     if mode != "TF" and weights:

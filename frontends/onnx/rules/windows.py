@@ -65,7 +65,7 @@ def read_sliding(node: NodeView, kernel: Sequence[int], sizes: Sequence[int]) ->
                 low = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
                 high = total - low
             case other:
-                node.unsupported(f"auto_pad={other!r} is not known")
+                node.unsupported(f"auto_pad={other!r} is not known", "NOTSET, SAME_UPPER, SAME_LOWER and VALID are")
         output = _positions(size + low + high - extent, stride, ceil_mode, size + low)
         if output < 1 and size > 0:
             node.shape_error(f"a window of {extent} does not fit spatial dimension {d} of {size} padded")

@@ -20,7 +20,11 @@ def choose(node: NodeView, b: Builder) -> list[Instruction]:
     """The condition's value, then which one it is; an index out of range takes the last."""
     condition, values = b.reshape(node.input(0), ()), node.inputs(1)
     if any(v.type != values[0].type for v in values):
-        node.dynamic_shape("the branches give different types, and which is taken is known at run time only", data=0)
+        node.dynamic_shape(
+            "the branches give different types, and which is taken is known at run time only",
+            "make the condition a constant, or let both branches give the same shapes",
+            data=0,
+        )
     index = b.convert(condition, S32)
     result = values[-1]
     for k, value in reversed(list(enumerate(values[:-1]))):
