@@ -9,14 +9,14 @@ later sweep is kept in scratch; the rest is computed anew.
 Few long rows with only reduced outputs take `split_rows`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr, Variable
-from onnxla.codegen.kernels.ir import Value
+from onnxla.codegen.kernels.ir import Buffer, Value
 from onnxla.codegen.kernels.loop import GRAIN, MOST_TASKS, merge_in_place, name_of, operations, vector_lanes
 from onnxla.codegen.kernels.rows import NotARow, Rows, constantly, settle
 from onnxla.codegen.kernels.split_rows import lower_split
@@ -62,7 +62,7 @@ def _lower(rows: Rows, target: Target) -> Lowering:
     first = b.mul(b.task, b.const(share))
     last = b.min(b.add(first, b.const(share)), b.const(rows.rows))
     with row_loop(frame, first, last, rows.rows) as row:
-        _emit_row(rows, frame, row, lanes)
+        _emit_row(rows, frame, row, lanes, target)
     kernel = b.finish()
     return Lowering((KernelCall(kernel, tuple(frame.arguments)),), in_place=in_place)
 
@@ -96,12 +96,13 @@ def _zeros(e: ValueEmitter, reduction: Instruction) -> Emitted:
 # One row
 
 
-def _emit_row(rows: Rows, frame: Frame, row: Expr, lanes: int) -> None:
+def _emit_row(rows: Rows, frame: Frame, row: Expr, lanes: int, target: Target) -> None:
     e, cluster = frame.emitter, rows.cluster
     kept = _plan_kept(rows, frame)
+    ahead = _plan_ahead(rows, frame, row, kept, target)
     for number, sweep in enumerate(rows.sweeps):
         outputs = [x for x, first in kept.items() if first == number]
-        results = reduce_sweep(rows, frame, row, sweep, outputs, lanes, 0, rows.columns)
+        results = reduce_sweep(rows, frame, row, sweep, outputs, lanes, 0, rows.columns, ahead.get(number, ()))
         for reduction, values in zip(sweep, results, strict=True):
             settle(e, rows, row, reduction, values)
     wide = [
@@ -144,6 +145,25 @@ def _plan_kept(rows: Rows, frame: Frame) -> dict[Instruction, int]:
             if instruction not in kept or kept[instruction] == number:
                 stack += instruction.operands
     return kept
+
+
+def _plan_ahead(
+    rows: Rows, frame: Frame, row: Expr, kept: Mapping[Instruction, int], target: Target
+) -> dict[int, list[tuple[Buffer, Expr]]]:
+    """What to ask memory for in which sweep: this row of the outputs, which would wait to be read before they are
+    written, and the next row of the operands.
+
+    The hardware sees what comes next within a page, and rows are often pages. Sweeps with dear values are asked to,
+    since memory has the least to do meanwhile; else the second one, for which the row lies in cache.
+    """
+    operands = [frame.buffer_of(leaf) for leaf in rows.cluster.leaves if leaf.shape == rows.full]
+    read = [(buffer, row + 1) for buffer in operands if buffer is not None]
+    written = [(a.buffer, row) for a in frame.outputs if a.type.size == rows.rows * rows.columns]
+    whole = sum(buffer.bytes for buffer, _ in read + written)
+    hosts = sorted(set(kept.values())) or list(range(1, len(rows.sweeps)))[:1]
+    if not hosts or not written or whole <= target.l2_bytes or whole // rows.rows > target.l2_bytes // 8:
+        return {}
+    return {hosts[0]: written + read} if len(hosts) == 1 else {hosts[0]: written, hosts[-1]: read}
 
 
 def _write_sweep(rows: Rows, frame: Frame, row: Expr, wide: Sequence[tuple[Instruction, Array]], lanes: int) -> None:

@@ -97,8 +97,12 @@ def reduce_sweep(
     lanes: int,
     first_column: int | Expr,
     columns: int,
+    ahead: Sequence[tuple[Buffer, Expr]] = (),
 ) -> list[list[Value]]:
-    """The results of one sweep's reductions over `columns` columns; `outputs` are kept in scratch on the way."""
+    """The results of one sweep's reductions over `columns` columns; `outputs` are kept in scratch on the way.
+
+    `ahead` is asked for meanwhile: the same columns of these rows.
+    """
     e, b = frame.emitter, frame.b
     kept = {x: b.scratch("kept", storage.compute_element(x.tensor_type.element), rows.columns) for x in outputs}
     start: list[Value] = []
@@ -117,7 +121,10 @@ def reduce_sweep(
                 b.select(e.mask, c, x) if e.mask is not None else c for c, x in zip(combined, before, strict=True)
             ]
         assert e.lane is not None
-        at = e.position(column.substitute({e.lane: ix.ZERO}))
+        start = column.substitute({e.lane: ix.ZERO})
+        at = e.position(start)
+        for buffer, other in ahead:
+            b.prefetch(buffer, e.position(other * rows.columns + start))
         for instruction, scratch in kept.items():
             b.store(scratch, at, b.splat(e.value(instruction, index), lanes), None)
         return after
