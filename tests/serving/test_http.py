@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import socket
 import threading
 import urllib.request
 import zlib
@@ -20,6 +21,7 @@ from onnxla.serving.tensors import DTYPES
 from tests.serving.running import Running
 from tests.serving.small_engine import SmallEngine, doubled
 from tests.serving.test_tensors import example
+from tests.serving.wire import Wire, request
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +198,16 @@ def test_a_bomb_is_refused(pack: Any) -> None:
             )
         assert found.value.code == 413
         assert b"with its compression undone the request is longer" in found.value.read()
+
+
+def test_answers_do_not_wait_for_acknowledgements(server: Running) -> None:
+    """Head and body are two writes: with Nagle's algorithm the second waits 40 ms."""
+    with Wire(server) as wire:
+        wire.send(request("GET", "/v2"))
+        assert wire.answer().status == 200
+        (connection,) = [
+            one
+            for one in server.server._listeners[0].connections.all  # type: ignore[union-attr]
+            if one.client == wire.socket.getsockname()
+        ]
+        assert connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
