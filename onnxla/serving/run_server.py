@@ -1,12 +1,13 @@
 """Engine, compile jobs and protocols put together: what `onnxla serve` runs until it is told to end."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import uvloop
 
 from onnxla.errors import InputError, harmless_line
 from onnxla.serving.engine import ServingEngine
@@ -63,7 +64,7 @@ def read_as(kind: Any, text: str) -> Any:
 
 def run_server(wanted: Wanted) -> None:
     """Serve until SIGTERM or SIGINT. Raises InputError for settings, addresses and folders that cannot be used."""
-    asyncio.run(_serve(wanted))
+    uvloop.run(_serve(wanted))
 
 
 async def _serve(wanted: Wanted) -> None:

@@ -8,7 +8,6 @@ Both servers are processes of their own; the client is this one. Times are media
 """
 
 import argparse
-import asyncio
 import json
 import logging
 import os
@@ -25,6 +24,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import uvloop
 
 from onnxla.serving.code import load_code
 from onnxla.serving.engine import ServingEngine
@@ -161,7 +161,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.child:
         logging.basicConfig(level=logging.ERROR)
-        asyncio.run(serve(arguments.child[0], Path(arguments.child[1])))
+        uvloop.run(serve(arguments.child[0], Path(arguments.child[1])))
         return
     with children(arguments.models, arguments.batch, arguments.delay) as found:
         for path in arguments.models:

@@ -10,6 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from onnxla.serving.http.one_write import OneWrite
 from onnxla.serving.server_settings import ServerSettings
 
 
@@ -88,6 +89,7 @@ class Connection(HttpToolsProtocol):
         if not self.kept.admit(self):
             transport.abort()
             return
+        self.transport = OneWrite(transport, self.loop)  # type: ignore[assignment]
         self._head_since = self.loop.time()
         self.kept.waiting[self] = None
 

@@ -15,6 +15,7 @@ from onnxla.serving.parameters import check_parameters, deadline_of, refuse_unsu
 from onnxla.serving.requests import Array, InferRequest, InferResponse
 from onnxla.serving.tensors import datatype_of, from_json, from_raw, to_json, to_raw
 
+_loads = json.JSONDecoder().decode
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
@@ -35,7 +36,7 @@ _JSON = Form()
 def read_json(text: bytes | memoryview, what: str) -> dict[str, Any]:
     """The JSON object in `text`. Raises InvalidRequestError."""
     try:
-        value = json.loads(bytes(text))
+        value = _loads(str(text, "utf-8"))
     except RecursionError:
         raise InvalidRequestError(f"{what} is JSON that is nested too deeply") from None
     except ValueError as error:

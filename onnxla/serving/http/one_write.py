@@ -1,0 +1,43 @@
+"""A transport that sends head and body of an answer together: one system call and one packet, not two of each."""
+
+import asyncio
+from typing import Any
+
+_SMALL = 64 * 2**10
+"""Bytes up to which putting two writes together is cheaper than a second one."""
+
+
+class OneWrite:
+    """What uvicorn writes to; a small write waits for the next one, at most until the loop's turn ends."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: bytes | None = None
+
+    def write(self, data: bytes) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            if len(data) <= _SMALL:
+                data = held + data
+            else:
+                self._transport.write(held)
+        elif len(data) <= _SMALL:
+            self._held = data
+            self._loop.call_soon(self._flush)
+            return
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size() + len(self._held or b"")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        held, self._held = self._held, None
+        if held is not None and not self._transport.is_closing():
+            self._transport.write(held)
