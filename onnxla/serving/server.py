@@ -110,7 +110,12 @@ class Server:
         self._stopping.set()
 
     async def stop(self) -> None:
-        """Say that the server is not ready, take no more, let requests in flight end, and close the engine."""
+        """Say that the server is not ready, take no more, let requests in flight end, and close the engine.
+
+        Once; a second call does nothing.
+        """
+        if self.calls.draining:
+            return
         self.calls.draining = True
         await asyncio.sleep(self.settings.announce_seconds)
         await asyncio.gather(*(listener.stop() for listener in self._listeners))

@@ -95,11 +95,11 @@ def children(models: list[Path], batch: int, delay: int) -> Iterator[dict[str, C
                 child.process.wait(60)
 
 
-def feeds(child: Child, model: str, size: int) -> Arrays:
-    """Random inputs; open dimensions but the first have `size`."""
-    rng = np.random.default_rng(0)
+def random_arrays(inputs: list[dict[str, Any]], size: int, seed: int = 0) -> dict[str, Any]:
+    """Random arrays for the inputs of a model's metadata; open dimensions but the first have `size`."""
+    rng = np.random.default_rng(seed)
     arrays: dict[str, Any] = {}
-    for tensor in child.get(f"/v2/models/{model}")["inputs"]:
+    for tensor in inputs:
         shape = [n if n >= 0 else (1 if place == 0 else size) for place, n in enumerate(tensor["shape"])]
         dtype = DTYPES[tensor["datatype"]]
         arrays[tensor["name"]] = (rng.random(shape) * (5 if dtype.kind in "iu" else 1)).astype(dtype)
@@ -166,7 +166,7 @@ def main() -> None:
     with children(arguments.models, arguments.batch, arguments.delay) as found:
         for path in arguments.models:
             model = path.stem
-            arrays = feeds(found["onnxruntime"], model, arguments.size)
+            arrays = random_arrays(found["onnxruntime"].get(f"/v2/models/{model}")["inputs"], arguments.size)
             print(f"{model}: {', '.join(f'{n} {a.dtype}{list(a.shape)}' for n, a in arrays.items())}")
             begin = time.perf_counter()
             http_load(found["onnxla"].http, http_request(model, arrays), 1, 0.01)

@@ -40,8 +40,7 @@ class Running:
         await self.server.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not self.engine.closed:
-            self.do(self.server.stop())
+        self.do(self.server.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(LONGEST)
         self._loop.close()
