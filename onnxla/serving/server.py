@@ -54,9 +54,7 @@ class Server:
         self._stopping = asyncio.Event()
         separate = self.settings.admin_port is not None
         if self.settings.http_port >= 0:
-            self._page = Page(self.calls, self._connections)
-        self.calls.metrics.gauge("onnxla_connections", "Connections over HTTP.", self._connections)
-        self.http_port = await self._listen(self.settings.http_port, not separate)
+            self.http_port = await self._listen(self.settings.http_port, not separate)
         if self.settings.grpc_port >= 0:
             grpc = GrpcListener(self.settings, self.calls, self.settings.grpc_port)
             await grpc.start()
