@@ -45,6 +45,14 @@ context = mlir.make_ir_context()
 operation = stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized).operation
 """
 
+_TIED = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL: it ends with the process that asked
+    if os.getppid() != {parent}:
+        os._exit(1)
+"""
+
 _PRINT = """
 sys.stdout.write(operation.get_asm(enable_debug_info=True, print_generic_op_form=True))
 """
@@ -64,7 +72,7 @@ def _text(program: str, data: bytes, what: str, limits: Limits) -> str:
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     try:
         run = subprocess.run(
-            [sys.executable, "-c", program + _PRINT],
+            [sys.executable, "-c", _TIED.format(parent=os.getpid()) + program + _PRINT],
             input=data,
             capture_output=True,
             timeout=_SECONDS,

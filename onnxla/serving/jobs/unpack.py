@@ -4,6 +4,7 @@ It is a stranger's: names stay below the folder, there are files and folders and
 and both their number and their bytes are bounded as they are written, whatever the archive says of them.
 """
 
+import errno
 import json
 import stat
 import tarfile
@@ -13,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from onnxla.errors import InputError, ModelFormatError, ResourceLimitError
+from onnxla.errors import InputError, ModelFormatError, OnnxlaError, ResourceLimitError
 
 OPTIONS = "onnxla.json"
 """A file at the root of an archive: `{"model": "net.onnx", "compile": {...}}`, both of which may be left out."""
 _ZIP, _GZIP, _TAR, _TAR_AT = (b"PK\x03\x04", b"PK\x05\x06"), b"\x1f\x8b", b"ustar", 257
+_OF_THE_DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+"""Failures that are not the archive's."""
 _CHUNK = 1 << 20
 _DEEPEST = 32
 _LONGEST_NAME = 1024
@@ -66,12 +69,12 @@ def unpack(archive: Path, folder: Path, most_bytes: int, most_files: int) -> Unp
         raise ModelFormatError(f"the archive has {Path(str(error.filename)).name} twice") from error
     except NotADirectoryError as error:
         raise ModelFormatError(f"the archive has {Path(str(error.filename)).name} as a file and as a folder") from error
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise ModelFormatError(f"the archive is damaged: {error}") from error
-    except OSError as error:
-        if error.errno is None:  # gzip's own
-            raise ModelFormatError(f"the archive is damaged: {error}") from error
+    except (OnnxlaError, MemoryError):
         raise
+    except Exception as error:  # hostile bytes make these libraries raise many kinds: zlib.error, RecursionError, ...
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            raise
+        raise ModelFormatError(f"the archive is damaged: {error}") from error
     return _find(folder)
 
 
