@@ -179,7 +179,7 @@ class _Reduction:
     def combine_parts(self, stored: list[Buffer]) -> KernelCall:
         """The second kernel: a thread for each result."""
         shape = self.shape
-        frame = Frame(self.cluster, f"{name_of(self.cluster)}_parts", blocks_for(shape.results))
+        frame = Frame(self.cluster, f"{name_of(self.cluster)}_parts", blocks_for(shape.results), self.reduced_only())
         e, b = frame.emitter, frame.b
         parts = [b.parameter(f"part{k}", s.element, s.size, "input") for k, s in enumerate(stored)]
         with each_thread(frame, shape.results) as result:
@@ -188,6 +188,20 @@ class _Reduction:
                 loop.next = combine_each(e, [self.hero], loop.carried, values)
             self.finish(frame, result, loop.results)
         return KernelCall(b.finish(), (*frame.arguments, *(Temporary(k) for k in range(len(parts)))))
+
+    def reduced_only(self) -> tuple[Instruction, ...]:
+        """Operands that nothing behind the reduction reads."""
+        values = self.hero.operands[: len(self.hero.operands) // 2]
+        inside, stack = set(self.cluster.instructions) - {self.hero}, list(self.cluster.roots)
+        read: set[Instruction] = set()
+        while stack:
+            instruction = stack.pop()
+            if instruction in read:
+                continue
+            read.add(instruction)
+            if instruction in inside or instruction is self.hero:
+                stack += [o for o in instruction.operands if instruction is not self.hero or o not in values]
+        return tuple(leaf for leaf in self.cluster.leaves if leaf not in read)
 
     def finish(self, frame: Frame, result: Expr, totals: list[Value]) -> None:
         """Compute and store the roots at one result."""

@@ -97,6 +97,7 @@ def test_a_sum_of_products_is_one_pass_and_the_last_step_of_the_reduction() -> N
     whole, last = plan.steps
     assert isinstance(whole, Launch) and isinstance(last, Launch)
     assert [slot.buffer.space for slot in whole.arguments].count(Space.INPUT) == 3
+    assert whole.kernel.tasks > 100 and last.kernel.tasks == 1
     assert not [slot for slot in last.arguments if slot.buffer.space is Space.INPUT]
     assert plan.arena_bytes < 1000 * 1000 * 4 // 100
 
