@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper
 
@@ -30,8 +29,9 @@ from onnxla.runtime.cublaslt import CublasLt
 from onnxla.runtime.model import CompiledModel
 from tests.gpu.pretended_driver import PretendedDriver
 from tests.gpu.running import TARGET, reference, samples
-from tests.gpu.test_cuda_device import fresh
+from tests.gpu.test_cuda_device import Theirs, fresh
 from tests.gpu.test_models import feeds_of, model_of, weight
+from tests.gpu.test_recording import expected_of
 
 if TYPE_CHECKING:
     from tests.gpu.pretended_cublaslt import PretendedCublasLt
@@ -242,14 +242,15 @@ def test_strides_say_what_numpy_says() -> None:
 
 
 def model() -> onnx.ModelProto:
-    """x A + a, relu, B + b: one product with its bias at the entry, one in the middle, one at the end."""
+    """A product of the input with its bias, one in the middle, one before the kernel that writes the output."""
     nodes = [
         helper.make_node("Gemm", ["x", "wa", "ba"], ["a"], transB=1),
         helper.make_node("Relu", ["a"], ["h"]),
         helper.make_node("MatMul", ["h", "wb"], ["c"]),
         helper.make_node("Add", ["c", "bb"], ["d"]),
         helper.make_node("Tanh", ["d"], ["e"]),
-        helper.make_node("MatMul", ["e", "wc"], ["y"]),
+        helper.make_node("MatMul", ["e", "wc"], ["f"]),
+        helper.make_node("Transpose", ["f"], ["y"], perm=[1, 0]),
     ]
     weights = {"wa": weight(24, 16), "ba": weight(24), "wb": weight(24, 20), "bb": weight(20), "wc": weight(20, 8)}
     return model_of(nodes, {"x": (12, 16)}, weights)
@@ -268,16 +269,16 @@ def compiled() -> CompiledModel:
 def test_a_model_runs_and_replays(
     compiled: CompiledModel, library: "PretendedCublasLt", driver: PretendedDriver
 ) -> None:
-    """Products of inputs or outputs are asked for one by one, the one between is part of a graph."""
-    proto, compiled = MODEL, fresh(compiled)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
-    feeds = feeds_of(proto)
+    """Inputs and outputs lie elsewhere in every run: the product of the input is asked for anew, those behind it are
+    part of the graph, whose last kernel is revised."""
+    compiled = fresh(compiled)
     for turn in range(4):
-        feeds = {name: value + np.float32(turn) for name, value in feeds.items()}
-        (result,) = compiled.run(None, feeds)
-        np.testing.assert_allclose(result, session.run(None, feeds)[0], 1e-5, 1e-5)
+        feeds = feeds_of(MODEL)
+        x, y = Theirs(driver, feeds["x"]), Theirs(driver, np.zeros((8, 12), "f4"))
+        compiled.run(None, {"x": x}, out=[y])
+        np.testing.assert_allclose(y.numpy(), expected_of(MODEL, feeds), 1e-5, 1e-5)
         assert library.products == 3 * (turn + 1)
-    assert driver.counts["cuGraphLaunch"] and driver.counts["cuLaunchKernel"]
+    assert driver.counts["cuGraphLaunch"] == 3 and driver.counts["cuGraphExecKernelNodeSetParams"] == 2
     things = library.kept()
     compiled.release_memory()
     del compiled
@@ -295,9 +296,8 @@ def test_own_kernels_where_the_library_is_not_or_does_not(
 ) -> None:
     library.missing, library.refuses = missing, refuses
     compiled, feeds = fresh(compiled), feeds_of(MODEL)
-    expected = onnxruntime.InferenceSession(MODEL.SerializeToString()).run(None, feeds)[0]
     with caplog.at_level(logging.WARNING, "onnxla"):
-        np.testing.assert_allclose(compiled.run(None, feeds)[0], expected, 1e-5, 1e-5)
+        np.testing.assert_allclose(compiled.run(None, feeds)[0], expected_of(MODEL, feeds), 1e-5, 1e-5)
     assert not library.products
     (said,) = {record.message for record in caplog.records}
     assert ("pip install onnxla[cublas]" in said) if missing else ("no algorithm" in said)
