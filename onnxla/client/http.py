@@ -51,7 +51,7 @@ class Connection:
             return self.json_of(answer)
 
     def json_of(self, answer: http.client.HTTPResponse) -> Any:
-        data = answer.read(_LONGEST_ANSWER + 1)
+        data = self.read(answer, _LONGEST_ANSWER + 1)
         try:
             if len(data) > _LONGEST_ANSWER:
                 raise ValueError(f"it has more than {_LONGEST_ANSWER} bytes")
@@ -77,22 +77,43 @@ class Connection:
             else http.client.HTTPConnection(self._host, self._port, timeout=seconds)
         )
         try:
-            sent = _send(connection, method, self._path + path, body, {**self._headers, **(headers or {})})
+            yield self._answered(connection, method, path, body, {**self._headers, **(headers or {})})
+        finally:
+            connection.close()
+
+    def read(self, answer: http.client.HTTPResponse, size: int) -> bytes:
+        """The next bytes of an answer, none at its end. Raises ServiceError."""
+        try:
+            return answer.read(size)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+
+    def _answered(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: Iterable[bytes] | None,
+        headers: Mapping[str, str],
+    ) -> http.client.HTTPResponse:
+        try:
+            sent = _send(connection, method, self._path + path, body, headers)
             try:
                 answer = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise (sent or error) from error
-            if answer.status >= 300:
-                raise self._refusal(answer)
-            yield answer
         except (OSError, http.client.HTTPException) as error:
-            what = str(error) or type(error).__name__
-            raise ServiceError(f"{self.url} cannot be reached, or does not answer: {what}") from error
-        finally:
-            connection.close()
+            raise self._unreachable(error) from error
+        if answer.status >= 300:
+            raise self._refusal(answer)
+        return answer
+
+    def _unreachable(self, error: Exception) -> ServiceError:
+        what = str(error) or type(error).__name__
+        return ServiceError(f"{self.url} cannot be reached, or does not answer: {what}")
 
     def _refusal(self, answer: http.client.HTTPResponse) -> OnnxlaError:
-        text = answer.read(1 << 16).decode(errors="replace")
+        text = self.read(answer, 1 << 16).decode(errors="replace")
         try:
             said = json.loads(text)["error"]
         except (ValueError, KeyError, TypeError):

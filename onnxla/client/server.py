@@ -5,9 +5,10 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -106,38 +107,47 @@ class CompileServer:
             try:
                 job = _job(self._connection.json("GET", path))
                 failures = 0
-            except ServiceError:
+            except ServiceError as error:
                 failures += 1
-                if failures == _TRIES:
-                    raise
+                if error.__cause__ is None or failures == _TRIES:
+                    raise  # an answer, though not a good one; or none for long
                 time.sleep(0.2 * 2**failures)
         return job
 
     def _download(self, artifact: Mapping[str, Any], output: Path, tell: Progress) -> None:
         """Write the artifact, whole or not at all; a connection that breaks goes on where it was."""
         size, digest = int(artifact["bytes"]), hashlib.sha256()
+
+        def take(chunk: bytes) -> None:
+            file.write(chunk)
+            digest.update(chunk)
+            tell("fetching the artifact", _COMPILED + (1 - _COMPILED) * file.tell() / size)
+
         try:
             with writing(output) as file:
-                done = failures = 0
-                while done < size:
-                    headers = {"range": f"bytes={done}-", "if-range": f'"{artifact["sha256"]}"'} if done else {}
+                for attempt in range(_TRIES):
                     try:
-                        with self._connection.request("GET", artifact["url"], headers=headers) as answer:
-                            if done and answer.status != 206:
-                                raise ServiceError(f"{self._connection.url} does not go on where it was interrupted")
-                            while chunk := answer.read(_CHUNK):
-                                file.write(chunk)
-                                digest.update(chunk)
-                                done += len(chunk)
-                                tell("fetching the artifact", _COMPILED + (1 - _COMPILED) * min(1.0, done / size))
-                    except ServiceError:
-                        failures += 1
-                        if failures == _TRIES:
-                            raise
+                        self._fetch(artifact, file.tell(), take)
+                    except ServiceError as error:
+                        if error.__cause__ is None or attempt + 1 == _TRIES:
+                            raise  # an answer, and a no; or none for long
+                    if file.tell() == size:
+                        break
                 if digest.hexdigest() != artifact["sha256"]:
                     raise ArtifactError("the artifact that came is not the one that was made: it is damaged")
         except OSError as error:
             raise FileError(f"cannot write {output}: {error.strerror or error}") from error
+
+    def _fetch(self, artifact: Mapping[str, Any], begin: int, take: Callable[[bytes], None]) -> None:
+        """The rest of the artifact, from `begin` on, as far as it comes. Raises ServiceError."""
+        left = int(artifact["bytes"]) - begin
+        headers = {"range": f"bytes={begin}-", "if-range": f'"{artifact["sha256"]}"'} if begin else {}
+        with self._connection.request("GET", artifact["url"], headers=headers) as answer:
+            if begin and answer.status != HTTPStatus.PARTIAL_CONTENT:
+                raise ServiceError(f"{self._connection.url} does not go on where it was interrupted")
+            while left and (chunk := self._connection.read(answer, min(_CHUNK, left))):
+                left -= len(chunk)
+                take(chunk)
 
 
 def _for_this_machine(request: CompileRequest) -> CompileRequest:

@@ -1,14 +1,16 @@
 """`onnxla compile --server`: what comes back is what a compile here would give, files, text, errors and exit codes."""
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,14 +20,17 @@ import onnxla
 from onnxla.client import CompileServer
 from onnxla.client.package import package
 from onnxla.codegen.cpu.target import host_target, named_target
-from onnxla.errors import ArtifactError, DeviceError, ModelFormatError, ServiceError
+from onnxla.errors import ArtifactError, DeviceError, FileError, ModelFormatError, ServiceError
 from tests.cli.command import Ended
 from tests.cli.command import onnxla as command
 from tests.serving.jobs import models
 from tests.serving.jobs.running import JobServer
 from tests.serving.jobs.test_child import ROOT, becomes_true, children
+from tests.serving.jobs.test_jobs import Gate
+from tests.serving.test_operations import certificate
 
 TOKEN = "a token of administrators"
+__all__ = ["certificate"]
 
 
 @pytest.fixture(scope="module")
@@ -186,16 +191,27 @@ class Liar(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
-        artifact = {"sha256": "0" * 64, "bytes": 5, "url": "/v2/artifacts/x"}
+        artifact = {"sha256": hashlib.sha256(b"hello").hexdigest(), "bytes": 5, "url": "/v2/artifacts/x"}
         job = {"id": "1", "state": "SUCCEEDED", "revision": 1, "progress": 1, "stage": "", "error": None}
         self._answer({"nothing": 1} if self.lies == "job" else job | {"artifact": artifact})
 
     def do_GET(self) -> None:
         if self.path == "/v2/artifacts/x":
-            self._send(b"hello")
+            self._send_artifact()
         else:
             outcome = {"inputs": [], "outputs": [], "programs": 1, "reports": [], "text": "", "state": {}}
             self._answer({"inputs": 7} if self.lies == "outcome" else outcome)
+
+    def _send_artifact(self) -> None:
+        """Of `breaks` two bytes at a time come, and of `starves` none."""
+        begin = int(self.headers.get("range", "bytes=0-")[6:-1])
+        if self.lies not in ("breaks", "starves"):
+            self._send(b"holla" if self.lies == "artifact" else b"hello")
+            return
+        self.send_response(206 if begin else 200)
+        self.send_header("content-length", str(5 - begin))
+        self.end_headers()
+        self.wfile.write(b"hello"[begin : begin + 2 * (self.lies == "breaks")])
 
     def do_DELETE(self) -> None:
         self._answer({})
@@ -213,6 +229,20 @@ class Liar(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture
+def liar(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], CompileServer]]:
+    """Gives a client of a server that lies in some way."""
+    with HTTPServer(("127.0.0.1", 0), Liar) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+
+        def lying(lies: str) -> CompileServer:
+            monkeypatch.setattr(Liar, "lies", lies)
+            return CompileServer(f"http://127.0.0.1:{server.server_port}")
+
+        yield lying
+        server.shutdown()
+
+
 @pytest.mark.parametrize(
     ("lies", "kind", "message"),
     [
@@ -220,19 +250,51 @@ class Liar(BaseHTTPRequestHandler):
         ("job", ServiceError, "no compile job"),
         ("outcome", onnxla.InputError, "not what comes of a compile"),
         ("artifact", ArtifactError, "it is damaged"),
+        ("starves", ArtifactError, "it is damaged"),
     ],
 )
 def test_answers_of_a_server_that_lies_are_errors(
-    lies: str, kind: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lies: str, kind: type[Exception], message: str, tmp_path: Path, liar: Callable[[str], CompileServer]
 ) -> None:
-    monkeypatch.setattr(Liar, "lies", lies)
-    with HTTPServer(("127.0.0.1", 0), Liar) as liar:
-        threading.Thread(target=liar.serve_forever, daemon=True).start()
-        client = CompileServer(f"http://127.0.0.1:{liar.server_port}")
-        with pytest.raises(kind, match=message):
-            client.compile(models.small(tmp_path / "model.onnx"), tmp_path / "a.onnxla")
-        liar.shutdown()
+    with pytest.raises(kind, match=message):
+        liar(lies).compile(models.small(tmp_path / "model.onnx"), tmp_path / "a.onnxla")
     assert not (tmp_path / "a.onnxla").exists()
+
+
+def test_a_download_that_breaks_goes_on(tmp_path: Path, liar: Callable[[str], CompileServer]) -> None:
+    liar("breaks").compile(models.small(tmp_path / "model.onnx"), tmp_path / "a.onnxla")
+    assert (tmp_path / "a.onnxla").read_bytes() == b"hello"
+
+
+def test_an_artifact_that_cannot_be_written_is_an_error_of_the_file(
+    tmp_path: Path, liar: Callable[[str], CompileServer]
+) -> None:
+    with pytest.raises(FileError, match="cannot write .*Not a directory"):
+        liar("").compile(models.small(tmp_path / "model.onnx"), tmp_path / "model.onnx" / "a.onnxla")
+
+
+def test_folders_and_other_formats_are_compiled(server: JobServer, tmp_path: Path) -> None:
+    client = CompileServer(f"http://{server.http}", token=TOKEN)
+    saved = ROOT / "tests" / "frontends" / "tensorflow" / "saved_models" / "classifier"
+    stablehlo = ROOT / "tests" / "frontends" / "hlo" / "programs" / "argmax_and_argmin.mlir"
+    outcome = client.compile(saved, tmp_path / "a.onnxla", signature="predict", dims={"images.0": 2})
+    assert outcome.document["explain"]["model"] == "classifier"
+    outcome = client.compile(stablehlo, tmp_path / "b.onnxla")
+    assert outcome.document["explain"]["language"] == "StableHLO"
+    assert onnxla.load_compiled(tmp_path / "b.onnxla").programs
+
+
+def test_over_tls_with_certificates_that_are_trusted(
+    certificate: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Gate(monkeypatch).open()
+    model = models.small(tmp_path / "model.onnx")
+    with JobServer(folder=tmp_path / "jobs", server=certificate) as server:
+        trusting = CompileServer(f"https://{server.http}", ca_file=certificate["tls_cert"])
+        with pytest.raises(onnxla.InputError, match="^no compile$"):
+            trusting.compile(model, tmp_path / "a.onnxla")
+        with pytest.raises(ServiceError, match="certificate verify failed"):
+            CompileServer(f"https://{server.http}").compile(model, tmp_path / "a.onnxla")
 
 
 def test_ctrl_c_cancels_the_job(server: JobServer, token: Path, tmp_path: Path) -> None:
