@@ -87,8 +87,8 @@ def _frame(body: Body, name: str, readers: Mapping[str, list[Node]], frames: Map
             raise ModelFormatError(f"{merge.name} of the loop {name} does not merge with a next iteration")
         switch = next((n for n in readers.get(merge.name, []) if _is_switch_of(n, merge)), None)
         variables.append(Variable(enter, merge, other, switch))
-    tests = {body.nodes[v.switch.inputs[1].node] for v in variables if v.switch is not None}
-    if len(tests) != 1 or (test := tests.pop()).op != "LoopCond":
+    tests = {v.switch.inputs[1].node for v in variables if v.switch is not None}
+    if len(tests) != 1 or (test := body.nodes[tests.pop()]).op != "LoopCond":
         raise ModelFormatError(f"the loop {name} has no condition")
     inside = _inside(body, [*frames[name]], variables, readers)
     if any(body.nodes[n].op in ENTERS and body.nodes[n] not in frames[name] for n in inside):
