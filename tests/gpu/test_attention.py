@@ -120,6 +120,23 @@ def test_every_barrier_is_needed(occurrence: int) -> None:
     assert reports.kinds
 
 
+@pytest.mark.parametrize("bound", [20, 70, 24, 36])
+def test_every_bound_is_needed(bound: int) -> None:
+    """Of queries, keys, and the two sizes of heads, both of which end in zeros."""
+    instruction = fused(attention(1, 20, 70, 24, 36))
+    arrays = samples(instruction)
+    (expected,) = reference(instruction, arrays)
+    (result,), reports = run(instruction, arrays, lambda source: source.replace(f"< {bound};", f"< {bound + 16};"))
+    assert reports.kinds or not np.allclose(result, expected, 4e-3, 4e-3)
+
+
+def test_the_wait_for_copies_is_needed() -> None:
+    instruction = fused(attention(1, 64, 64, 32, 32))
+    wait = 'asm volatile("cp.async.wait_all;" ::: "memory");'
+    _, reports = run(instruction, samples(instruction), lambda source: source.replace(wait, ""))
+    assert "shared access to a copy that is under way" in reports.kinds
+
+
 @pytest.mark.parametrize("size", [64, 128])
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_120"])
 def test_resources(size: int, architecture: str) -> None:

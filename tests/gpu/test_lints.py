@@ -20,8 +20,9 @@ from tests.gpu.lints import occupancy, sector_efficiency
 from tests.gpu.ptx_memory import sectors
 from tests.gpu.running import ARCHITECTURE, code_for, fusion, run_lowering, samples
 from tests.gpu.test_attention import attention, fused
-from tests.gpu.test_resources import registers_and_spills
+from tests.gpu.test_resources import convolution, registers_and_spills
 from tests.gpu.test_simulated_contractions import product
+from tests.gpu.test_simulated_indexing import _running, _scattered, _sorted, _updated
 from tests.gpu.test_simulated_kernels import softmax
 from tests.gpu.test_simulated_tiles import reduction, transpose
 
@@ -50,6 +51,13 @@ BUDGETS = {
     "product of f32": Budget(lambda: product(64, 32, 64), 0.9, 0.4),
     "product of bf16": Budget(lambda: product(64, 64, 64, BF16), 0.95, 0.25),
     "product of bytes": Budget(lambda: test_bytes.product(64, 64, 64), 0.95, 0.25),
+    "convolution of f32": Budget(lambda: convolution(F32), 0.7, 0.9),
+    "convolution of bf16": Budget(lambda: convolution(BF16), 0.3, 0.4),
+    "depthwise convolution": Budget(lambda: convolution(F32, 16), 1.0, 0.9),
+    "sort": Budget(_sorted, 0.6, 0.9),
+    "scatter": Budget(_scattered, 0.8, 0.9),
+    "update": Budget(_updated, 1.0, 0.9),
+    "scan": Budget(_running, 0.2, 0.9),
     "attention of bf16": Budget(lambda: fused(attention(1, 64, 64, 32, 32, BF16)), 0.7, 0.2),
     "attention of f32": Budget(lambda: fused(attention(1, 32, 64, 32, 32, F32)), 0.95, 0.2),
 }

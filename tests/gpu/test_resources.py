@@ -26,7 +26,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 
 def convolution(element: ElementType, groups: int = 1) -> Instruction:
     b = Builder()
-    x, w = b.parameter(TensorType(element, (2, 32, 20, 20))), b.parameter(TensorType(element, (64, 32 // groups, 3, 3)))
+    x, w = b.parameter(TensorType(element, (1, 16, 12, 16))), b.parameter(TensorType(element, (32, 16 // groups, 3, 3)))
     return b.convolution(x, w, Window.of([3, 3], [1, 1], [1, 1], [1, 1]), ConvolutionDimensions.nchw(2), groups)
 
 
@@ -46,7 +46,7 @@ CLASSES: dict[str, Callable[[], Instruction]] = {
     "product of bytes": lambda: test_bytes.product(64, 64, 64),
     "convolution of f32": lambda: convolution(F32),
     "convolution of f16": lambda: convolution(F16),
-    "depthwise convolution": lambda: convolution(F32, 32),
+    "depthwise convolution": lambda: convolution(F32, 16),
     "attention of f32": lambda: fused(attention(2, 40, 70, 24, 24, F32)),
     "attention of f16": lambda: fused(attention(2, 40, 70, 24, 24, F16)),
     "sort": _sorted,
