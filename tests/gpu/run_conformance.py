@@ -128,7 +128,8 @@ def main() -> int:
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     cuda_device.CudaDevice = SimulatedDevice  # type: ignore[assignment, misc]
-    names = [n for n in sorted(case_index()) if not options.names or any(w in n for w in options.names)]
+    order = sorted(case_index(), key=lambda name: (name in TOO_LONG, name))
+    names = [n for n in order if not options.names or any(w in n for w in options.names)]
     rows = []
     for row in results(names, options.seconds, options.results):
         rows.append(row)
