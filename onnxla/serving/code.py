@@ -18,6 +18,7 @@ from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
 from onnxla.serving.compiling import CompileService
+from onnxla.serving.declared import narrowed
 from onnxla.serving.errors import InvalidRequestError, NotReadyError
 from onnxla.serving.interface import Arranged, Interface
 from onnxla.serving.jobs.request import CompileRequest
@@ -67,7 +68,7 @@ class ArtifactCode:
         self._any: Variant | None = None
         self._by_shapes: dict[Hashable, Variant] = {}
         if not config.max_batch_size:
-            self.interface = Interface(signature, {})
+            self.interface = Interface(narrowed(signature, config, {}), {})
             self._any = Variant(model, None, path)
             return
         batch = find_batch(signature, config)
@@ -86,7 +87,7 @@ class ArtifactCode:
                     f"max_batch_size is {config.max_batch_size}, and the artifact has {plan.most}"
                 )
             self._by_shapes[key] = Variant(model, plan, path)
-        self.interface = Interface(signature, batch.inputs, config.max_batch_size)
+        self.interface = Interface(narrowed(signature, config, batch.inputs), batch.inputs, config.max_batch_size)
 
     def find(self, given: Arranged) -> Variant | None:
         return self._any or self._by_shapes.get(given.shapes)
@@ -120,11 +121,15 @@ class CompiledCode:
         """Raises InvalidRequestError for a configuration that does not fit the model."""
         self.has_state = has_state
         self.compiles, self.cache_hits = Duration(), 0
-        self._files, self._config, self._signature = files, config, signature
+        self._files, self._config = files, config
         self._compiling, self._keep = compiling, keep_artifacts
         self._batch = find_batch(signature, config) if config.max_batch_size else None
         rows = {} if self._batch is None else self._batch.inputs
-        self.interface = Interface(signature, rows, config.max_batch_size)
+        self._declared = signature
+        """With the open dimensions of the model."""
+        self._signature = narrowed(signature, config, rows)
+        """Without those to which the configuration gives sizes."""
+        self.interface = Interface(self._signature, rows, config.max_batch_size)
         self._decisive: tuple[int, ...] = ()
         """Inputs whose values the code is made for."""
         self._known: OrderedDict[Hashable, Variant] = OrderedDict()
@@ -207,7 +212,7 @@ class CompiledCode:
         if self._batch is None:
             arguments["shapes"] = {
                 t.name: shape
-                for t, shape in zip(self._signature.inputs, shapes, strict=True)
+                for t, shape in zip(self._declared.inputs, shapes, strict=True)
                 if not t.is_static and t.name not in constants
             }
         else:
@@ -262,7 +267,7 @@ class CompiledCode:
     def _named_sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """Sizes of the open dimensions but that of the rows. Raises InvalidRequestError where two say different."""
         sizes: dict[str, int] = {}
-        for tensor, shape in zip(self._signature.inputs, shapes, strict=True):
+        for tensor, shape in zip(self._declared.inputs, shapes, strict=True):
             declared = [n for k, n in enumerate(tensor.shape or []) if k != self.interface.rows_of(tensor.name)]
             for n, size in zip(declared, shape, strict=True):
                 if isinstance(n, str) and sizes.setdefault(n, size) != size:
@@ -282,7 +287,7 @@ class CompiledCode:
             problems.append(
                 f"parameter dims: no open dimension {', '.join(unknown)}; there are {', '.join(names) or 'none'}"
             )
-        has_nameless = any(t.shape is None or None in t.shape for t in self._signature.inputs)
+        has_nameless = any(t.shape is None or None in t.shape for t in self._declared.inputs)
         if self._batch is not None and has_nameless:
             problems.append("batches need names for all open dimensions of the inputs")
         if self.has_state and (

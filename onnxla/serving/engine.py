@@ -8,10 +8,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxla.errors import OnnxlaError, harmless_line
+from onnxla.runtime.thread_pool import default_threads
 from onnxla.serving.code import Code, LoadCode, load_code
 from onnxla.serving.compiling import CompileService
 from onnxla.serving.config_json import config_json
@@ -74,7 +75,7 @@ class ServingEngine:
     # Lifecycle
 
     async def start(self) -> None:
-        names = self._repository.names()
+        names = self._names()
         wanted = self.settings.load_at_start
         if wanted is None:
             wanted = () if self.settings.control == "explicit" else tuple(names)
@@ -179,7 +180,7 @@ class ServingEngine:
 
     def index(self) -> Sequence[ModelStatus]:
         rows = []
-        for name in sorted({*self._models, *self._repository.names()}):
+        for name in sorted({*self._models, *self._names()}):
             model = self._models.get(name)
             lines = {}
             if model is not None:
@@ -189,6 +190,12 @@ class ServingEngine:
                 ModelStatus(name, "", "UNAVAILABLE")
             ]
         return rows
+
+    def _names(self) -> list[str]:
+        try:
+            return self._repository.names()
+        except OSError as error:
+            raise ServingError(f"the repository cannot be read: {error.strerror}") from error
 
     async def explain(self, model: str, version: str = "") -> str:
         served = self._served(model, version)
@@ -302,6 +309,9 @@ class ServingEngine:
             config = config_of_json(name, override)
         else:
             config = ModelConfig(name) if files.config is None else config_of_text(name, files.config)
+        if config.num_threads is None:
+            instances = config.instances or self._workers(config) or 1
+            config = replace(config, num_threads=max(1, default_threads() // instances))
         if config.file_name:
             files = self._repository.read(name, config.file_name)
         return config, files, config.versions.choose(list(files.versions))

@@ -108,8 +108,6 @@ class ModelConfig:
     queue_size: int | None = None
     queue_timeout: float | None = None
     """Seconds after which a request that has not begun is given up."""
-    timeout_override: bool = True
-    """Whether a request's own deadline may be earlier."""
     instances: int | None = None
     device: str | None = None
     versions: VersionPolicy = VersionPolicy()
@@ -237,7 +235,6 @@ def _config(name: str, message: Message, problems: list[str]) -> ModelConfig:
         batching=batching,
         queue_size=queue.max_queue_size or None,
         queue_timeout=queue.default_timeout_microseconds / 1e6 or None,
-        timeout_override=queue.allow_timeout_override or not queue.default_timeout_microseconds,
         instances=instances,
         device=device,
         versions=versions,

@@ -78,8 +78,7 @@ class ServedVersion:
                 variant = await self._made(given, request)
             config = self.config
             until = None if config.queue_timeout is None else time.monotonic() + config.queue_timeout
-            expires = request.deadline if config.timeout_override else None
-            results = await self._scheduler.run(variant, given, expires, until)
+            results = await self._scheduler.run(variant, given, request.deadline, until)
             outputs = {name: results[place] for name, place in wanted}
             return InferResponse(self.name, self.version, outputs, request.id)
         except ServingError as error:

@@ -505,3 +505,30 @@ def test_a_compile_that_takes_too_much_ends_alone(tmp_path: Path) -> None:
             assert engine.ready() and not engine.model_ready("m")
 
     in_loop(work)
+
+
+def test_inputs_of_the_configuration_are_the_models_own(tmp_path: Path) -> None:
+    right = 'input { name: "x" data_type: TYPE_FP32 dims: [4] } output { name: "y" data_type: TYPE_FP32 dims: [-1] }'
+    wrong = 'input [ { name: "x" data_type: TYPE_INT8 dims: [5] }, { name: "z" } ] output { name: "y" dims: [3, 3] }'
+    put(tmp_path, "right", dense(columns="n"), config="max_batch_size: 2 " + right)
+    put(tmp_path, "wrong", dense(), config="max_batch_size: 2 " + wrong)
+
+    async def work() -> None:
+        async with serving(tmp_path) as engine:
+            good, bad = engine.index()
+            assert good.state == "READY", good.reason
+            for said in (
+                "input x: data_type is TYPE_INT8, and the model has x tensor(float)[batch,4]",
+                "input x: dims are [5], and the model has x",
+                "input z: the model has x",
+                "output y: dims are [3, 3], and the model has y",
+            ):
+                assert said in bad.reason
+            # compiled ahead, for the size that the configuration gives
+            assert engine.measurements().models[0].specialisations == 1
+            assert engine.metadata("right").inputs[0].shape == (-1, 4)
+            await ask(engine, "right", {"x": random_rows(2)})
+            with pytest.raises(InvalidRequestError, match=r"x: shape \[2, 5\]"):
+                await ask(engine, "right", {"x": random_rows(2, 5)})
+
+    in_loop(work)
