@@ -38,8 +38,6 @@ class RowsPlan:
 
 def join(plan: RowsPlan, parts: Sequence[Sequence[Array]], size: int, allocate: Allocate = np.empty) -> list[Array]:
     """For each input one array of `size` rows: those of `parts` in their order, and the last again for what is left."""
-    if len(parts) == 1 and all(d is None or a.shape[d] == size for d, a in zip(plan.inputs, parts[0], strict=True)):
-        return list(parts[0])
     joined = []
     for k, dimension in enumerate(plan.inputs):
         first = parts[0][k]
@@ -61,8 +59,6 @@ def join(plan: RowsPlan, parts: Sequence[Sequence[Array]], size: int, allocate: 
 
 def split(plan: RowsPlan, results: Sequence[Array], counts: Sequence[int], size: int) -> list[list[Array]]:
     """For each part of `counts` rows its results, in C order."""
-    if len(counts) == 1 and counts[0] == size:
-        return [list(results)]
     parts: list[list[Array]] = []
     start = 0
     for count in counts:

@@ -122,6 +122,8 @@ class Scheduler:
     async def run(self, variant: Variant, given: Arranged, expires: float | None, begin_by: float | None) -> list[Any]:
         """The outputs for one request. `expires` and `begin_by` (`time.monotonic()`): when nobody waits any more, and
         when it must have begun. Raises ServingErrors. Cancelling it takes the request out of the queue."""
+        if expires is not None and expires <= time.monotonic():
+            raise DeadlineError("the request came after its deadline")
         if not self._waiting and self._idle and self._runs_inline(variant, given):
             return self._run_now(variant, given)
         if self._waiting >= self._queue_size:
@@ -135,10 +137,7 @@ class Scheduler:
         job = _Job(variant, given, self._group_of(variant, given), self._loop.create_future())
         until = min((t for t in (expires, begin_by) if t is not None), default=None)
         if until is not None:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise DeadlineError("the request came after its deadline")
-            job.timer = self._loop.call_later(left, self._too_late, job, expires)
+            job.timer = self._loop.call_later(until - time.monotonic(), self._too_late, job, expires)
         group = self._groups.get(job.group)
         if group is None:
             group = self._groups[job.group] = deque()
@@ -367,6 +366,8 @@ def _run_jobs(runner: Runner, variant: Variant, given: Sequence[Arranged]) -> tu
     size = plan.size_for(sum(counts))
     if size is None:  # one request, for which there is no code
         raise InvalidRequestError(f"there is no code for {sum(counts)} rows; there is for {_sizes(plan)}")
+    if len(counts) == 1 and counts[0] == size:
+        return size, [runner.run(variant, given[0].arrays)]
     arrays = join(plan, [g.arrays for g in given], size)
     return size, split(plan, runner.run(variant, arrays), counts, size)
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from onnxla.errors import OnnxlaError
+from onnxla.errors import CompileError, OnnxlaError
 from onnxla.serving.code import Code
 from onnxla.serving.errors import (
     DeadlineError,
@@ -31,6 +31,8 @@ from onnxla.serving.variant import Variant
 _LOG = logging.getLogger("onnxla")
 _KNOWN_FAILURES = 64
 """Sets of shapes of which it is remembered that they do not compile."""
+_LIMIT_SECONDS = 60.0
+"""How long that is remembered of a compile that met a limit of time or memory, which another may not."""
 _WARM_RUNS = 3
 
 
@@ -60,7 +62,7 @@ class ServedVersion:
         )
         self._waiting_shapes = settings.waiting_shapes
         self._making: dict[Hashable, asyncio.Task[Variant]] = {}
-        self._failed: OrderedDict[Hashable, str] = OrderedDict()
+        self._failed: OrderedDict[Hashable, tuple[str, float]] = OrderedDict()
         self._active = 0
         self._ended: asyncio.Event | None = None
 
@@ -98,8 +100,9 @@ class ServedVersion:
     async def _made(self, given: Arranged, request: InferRequest) -> Variant:
         """The code for new shapes, which others may be waiting for already."""
         key = self.code.key(given)
-        if key in self._failed:
-            raise InvalidRequestError(self._failed[key])
+        text, until = self._failed.get(key, ("", 0.0))
+        if until > time.monotonic():
+            raise InvalidRequestError(text)
         task = self._making.get(key)
         if task is None:
             if len(self._making) >= self._waiting_shapes:
@@ -128,7 +131,8 @@ class ServedVersion:
             raise
         except OnnxlaError as error:
             text = f"shapes {[list(a.shape) for a in given.arrays]} cannot be compiled: {error}"
-            self._failed[key] = text
+            lasts = float("inf") if isinstance(error, CompileError) else _LIMIT_SECONDS
+            self._failed[key] = (text, time.monotonic() + lasts)
             while len(self._failed) > _KNOWN_FAILURES:
                 self._failed.popitem(last=False)
             raise InvalidRequestError(text) from error

@@ -335,11 +335,15 @@ def test_deadlines_and_cancelled_requests_leave_the_queue(tmp_path: Path) -> Non
                 await given_up
             gate.open()
             await first
-            with pytest.raises(DeadlineError):
-                await ask(engine, "m", x, deadline=time.monotonic() - 1)
+            for inline in (0.0, 1.0):
+                served = engine._models["m"].newest
+                assert served is not None
+                served._scheduler._inline = inline
+                with pytest.raises(DeadlineError, match="came after its deadline"):
+                    await ask(engine, "m", x, deadline=time.monotonic() - 1)
             (counts,) = engine.statistics()
             assert counts.executions == 1 and counts.queued == 0
-            assert engine.measurements().models[0].failures == {"DeadlineError": 2, "Cancelled": 1}
+            assert engine.measurements().models[0].failures == {"DeadlineError": 3, "Cancelled": 1}
 
     in_loop(work)
 
