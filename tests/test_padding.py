@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -190,3 +191,50 @@ def test_wrong_usage(dims: dict[str, list[int]], options: dict[str, str], messag
     shapes = {} if dims else {"x": (2, 3, 4), "word": (2,)}
     with pytest.raises(InputError, match=message):
         onnxla.compile(two_outputs(), dims=dims, shapes=shapes, options=options)
+
+
+def combining(model: ModelProto, sizes: list[int]) -> dict[int, bool | None]:
+    """By rows, whether runs may be put together; None without a proof."""
+    compiled = onnxla.compile(model, dims={"batch": sizes}, options={"pad_to_bucket": "batch"})
+    programs = {p.inputs[0].shape[0]: p.padding for p in compiled.programs}
+    return {rows: None if padding is None else padding.combines for rows, padding in programs.items()}
+
+
+def rows_model(*nodes: tuple[str, list[str], str, dict[str, Any]], rank: int = 1) -> ModelProto:
+    """x [batch, 3] -> y, with c [1, 3] and k [5] constants."""
+    graph = helper.make_graph(
+        [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in nodes],
+        "rows",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [f"d{k}" for k in range(rank)])],
+        [
+            numpy_helper.from_array(WEIGHTS[:1, :3], "c"),
+            numpy_helper.from_array(np.array([1]), "axis"),
+            numpy_helper.from_array(np.array(1), "one"),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def test_runs_are_put_together_where_all_sizes_give_the_same_rows() -> None:
+    assert combining(two_outputs(), [1, 4, 9]) == {1: None, 4: True, 9: True}
+    # with one row c is not repeated
+    repeating = rows_model(("Add", ["x", "c"], "a", {}), ("ReduceSum", ["a", "axis"], "y", {"keepdims": 0}))
+    assert combining(repeating, [1, 2]) == {1: None, 2: True}
+    assert combining(repeating, [1, 2, 5]) == {1: None, 2: True, 5: True}
+
+
+def test_runs_are_not_put_together_where_one_row_is_something_else() -> None:
+    """Squeeze without axes takes the rows away where there is one; a shape decides what is computed."""
+    squeezed = rows_model(("Relu", ["x"], "r", {}), ("Squeeze", ["r"], "y", {}), rank=2)
+    assert combining(squeezed, [1, 3]) == {1: None, 3: False}
+    choosing = rows_model(
+        ("Shape", ["x"], "s", {"start": 0, "end": 1}),
+        ("Equal", ["s", "axis"], "is_one", {}),
+        ("Cast", ["is_one"], "n", {"to": TensorProto.FLOAT}),
+        ("Sin", ["x"], "sin", {}),
+        ("Cos", ["x"], "cos", {}),
+        ("Where", ["is_one", "sin", "cos"], "y", {}),
+        rank=2,
+    )
+    assert combining(choosing, [1, 2]) == {1: None, 2: None}
