@@ -132,7 +132,8 @@ class Engine(Protocol):
     async def infer(self, request: InferRequest) -> InferResponse: ...
 
     def ready(self) -> bool:
-        """Whether all models that were to be loaded are, and the server does not drain."""
+        """Whether all models that were to be loaded are, or cannot be (the index says why), and the server does not
+        drain."""
         ...
 
     def model_ready(self, model: str, version: str = "") -> bool: ...
