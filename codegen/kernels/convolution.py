@@ -18,7 +18,7 @@ from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.contraction import emit_contraction
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.loop import name_of
-from onnxla.codegen.kernels.operand_copy import copy_operand, multiplied_as
+from onnxla.codegen.kernels.operand_copy import copy_operand, multiplied_as, read_operand
 from onnxla.codegen.kernels.register_tile import (
     DType,
     PackedRight,
@@ -32,7 +32,7 @@ from onnxla.codegen.kernels.register_tile import (
 from onnxla.codegen.kernels.tiling import Shapes, Tiling
 from onnxla.codegen.kernels.tilings import Cut, tile_ways
 from onnxla.codegen.kernels.value import Array, Index
-from onnxla.codegen.lowering import KernelCall, Lowering, Packed, Temporary
+from onnxla.codegen.lowering import KernelCall, Lowering, Packed
 from onnxla.hlo.builder import Ints
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import Convolution
@@ -59,13 +59,7 @@ def convolution_ways(cluster: Cluster, hero: Instruction, target: Target) -> lis
     def frame_of(name: str, tasks: int, tiling: Tiling) -> tuple[Frame, Problem, Right]:
         omit = (*((left_leaf,) if calls else ()), *((right_leaf,) if constant else ()))
         frame = Frame(cluster, name, tasks, cluster.replaced(hero, *omit))
-        if calls:
-            left = frame.array("copied", copied, "input")
-            frame.arguments.append(Temporary(0))
-        else:
-            found = frame.emitter.leaves[left_leaf]
-            assert isinstance(found, Array)
-            left = found
+        left = read_operand(frame, left_leaf, copied, bool(calls))
         problem = Problem(
             view.groups,
             view.rows,

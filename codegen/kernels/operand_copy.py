@@ -5,9 +5,10 @@ are of pairs of 16 bits: widened once here, an element is then read as it is by 
 """
 
 from onnxla.codegen.cpu.target import Target
-from onnxla.codegen.kernels.cluster import Cluster
+from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.loop import lower_loop
 from onnxla.codegen.kernels.pad import lower_pad
+from onnxla.codegen.kernels.value import Array
 from onnxla.codegen.lowering import KernelCall, Operand, Temporary
 from onnxla.hlo.builder import Builder, Ints
 from onnxla.hlo.module import Instruction
@@ -42,3 +43,13 @@ def copy_operand(
     number = cluster.operand_number(operand)
     arguments = tuple(Operand(number) if isinstance(a, Operand) else Temporary(0) for a in call.arguments)
     return (KernelCall(call.kernel, arguments),), (value.tensor_type.bytes,), value.tensor_type
+
+
+def read_operand(frame: Frame, leaf: Instruction, copied: TensorType, is_copy: bool) -> Array:
+    """The left operand as a kernel reads it: the copy in temporary 0, or `leaf` itself where there is none."""
+    if is_copy:
+        frame.arguments.append(Temporary(0))
+        return frame.array("copied", copied, "input")
+    found = frame.emitter.leaves[leaf]
+    assert isinstance(found, Array)
+    return found

@@ -24,6 +24,7 @@ from onnxla.runtime.cache_files import (
     CacheEntry,
     abandoned_files,
     entries_in,
+    measurements_in,
     note_use,
     open_folder,
     unfit_reason,
@@ -163,14 +164,17 @@ class CompileCache:
         unused_seconds: float | None = None,
         unwanted: Callable[[CacheEntry], bool] = lambda entry: False,
     ) -> list[CacheEntry]:
-        """Remove what was never finished, the entries that are `unwanted` or were not used for so many seconds, and of
-        the rest those used longest ago until it fits into `max_bytes`. Gives what is gone."""
+        """Remove what was never finished, the entries that are `unwanted`, entries and measurements of tuning that were
+        not used for so many seconds, and of the rest those used longest ago until it fits into `max_bytes`. Gives what
+        is gone."""
         now = time.time()
         gone = abandoned_files(self.folder, now)
+        entries = self.entries()
+        refused = {entry for entry in entries if unwanted(entry)}
         total = 0
-        for entry in self.entries():
+        for entry in sorted(entries + measurements_in(self.folder), key=lambda entry: -entry.used):
             is_old = unused_seconds is not None and now - entry.used >= unused_seconds
-            if is_old or unwanted(entry):
+            if is_old or entry in refused:
                 gone.append(entry)
                 continue
             total += entry.bytes
@@ -181,7 +185,7 @@ class CompileCache:
         return gone
 
     def clear(self) -> list[CacheEntry]:
-        """Remove every entry. Gives what is gone."""
+        """Remove every entry and measurement. Gives what is gone."""
         return self.prune(max_bytes=-1)
 
     def compare(self, key: CacheKey) -> KeyComparison | None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from onnxla.errors import FileError
 
 SUFFIX = ".onnxla"
+MEASUREMENTS, MEASUREMENT_SUFFIX = "tuning", ".json"
+"""The folder in that of the entries, and the files in it, where tuning keeps what it has measured."""
 _ADMINISTRATOR = 0
 _ABANDONED = 3600.0
 """Seconds after which a file that was never finished is taken for one whose writer was killed."""
@@ -53,24 +55,28 @@ def unfit_reason(path: Path) -> str | None:
 
 def entries_in(folder: Path) -> list[CacheEntry]:
     """Every entry, those used last first. Other processes may add and remove some meanwhile."""
+    return _files(folder, f"*{SUFFIX}")
+
+
+def measurements_in(folder: Path) -> list[CacheEntry]:
+    """The same of what tuning has measured."""
+    return _files(folder / MEASUREMENTS, f"*{MEASUREMENT_SUFFIX}")
+
+
+def abandoned_files(folder: Path, now: float) -> list[CacheEntry]:
+    """Files that somebody began to write long ago: they are called `.<entry>.<random>` until they are done."""
+    begun = _files(folder, f".*{SUFFIX}.*") + _files(folder / MEASUREMENTS, f".*{MEASUREMENT_SUFFIX}.*")
+    return [file for file in begun if now - file.used > _ABANDONED]
+
+
+def _files(folder: Path, pattern: str) -> list[CacheEntry]:
     found = []
-    for path in folder.glob(f"*{SUFFIX}"):
+    for path in folder.glob(pattern):
         with suppress(FileNotFoundError):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode):
                 found.append(CacheEntry(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: (-entry.used, entry.path.name))
-
-
-def abandoned_files(folder: Path, now: float) -> list[CacheEntry]:
-    """Files that somebody began to write long ago: they are called `.<entry>.<random>` until they are done."""
-    found = []
-    for path in folder.glob(f".*{SUFFIX}.*"):
-        with suppress(FileNotFoundError):
-            status = path.lstat()
-            if stat.S_ISREG(status.st_mode) and now - status.st_mtime > _ABANDONED:
-                found.append(CacheEntry(path, status.st_size, status.st_mtime))
-    return found
 
 
 def note_use(path: Path) -> None:

@@ -12,11 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from onnxla.files import read_file, write_file
-from onnxla.runtime.cache_files import open_folder, unfit_reason
+from onnxla.runtime.cache_files import MEASUREMENT_SUFFIX, MEASUREMENTS, note_use, open_folder, unfit_reason
 from onnxla.runtime.digest import digest_of_all
-
-FOLDER = "tuning"
-SUFFIX = ".json"
 
 
 class TuningMemory:
@@ -24,7 +21,7 @@ class TuningMemory:
 
     def __init__(self, cache: Path, circumstances: str) -> None:
         """Makes the folder, for this user only. Raises ArtifactError for one that others may write to."""
-        self.folder = cache / FOLDER
+        self.folder = cache / MEASUREMENTS
         self.circumstances = circumstances
         open_folder(self.folder)
 
@@ -35,6 +32,7 @@ class TuningMemory:
             if unfit_reason(path) == "":
                 known = {str(name): float(seconds) for name, seconds in dict(json.loads(read_file(path))).items()}
                 if all(math.isfinite(seconds) and seconds > 0 for seconds in known.values()):
+                    note_use(path)
                     return known
         return {}
 
@@ -43,4 +41,4 @@ class TuningMemory:
             write_file(self._path(site), json.dumps(dict(seconds), indent=1) + "\n")
 
     def _path(self, site: str) -> Path:
-        return self.folder / (digest_of_all([site, self.circumstances]) + SUFFIX)
+        return self.folder / (digest_of_all([site, self.circumstances]) + MEASUREMENT_SUFFIX)

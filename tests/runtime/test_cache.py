@@ -14,6 +14,7 @@ from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.cache import CacheKey, CompileCache, PartComparison
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.signature import ModelSignature
+from onnxla.tuning.memory import TuningMemory
 from tests.runtime.hand_written import expected, scale_and_add
 
 KEY = CacheKey({"model": "m", "options": "o", "target": "t"})
@@ -202,6 +203,24 @@ def test_pruning_by_age_and_by_wish(cache: CompileCache) -> None:
     gone = cache.prune(unwanted=lambda entry: (cache.about(entry) or ({},))[0].get("model") == "1")
     assert [e.path.stem for e in gone] == [keys[1].digest]
     assert cache.get(keys[2]) is not None
+
+
+def test_measurements_of_tuning_go_by_age_and_size_and_when_all_does(cache: CompileCache) -> None:
+    memory = TuningMemory(cache.folder, "this machine")
+    for site in ("old", "used", "new"):
+        memory.put(site, {"way": 1.0})
+    old, used, new = (memory.folder / memory._path(site).name for site in ("old", "used", "new"))
+    for path in (old, used):
+        os.utime(path, (0, 0))
+    assert memory.get("used") == {"way": 1.0}  # and is no longer old
+    assert [e.path for e in cache.prune(unused_seconds=1000)] == [old]
+    assert cache.prune(unwanted=lambda entry: True) == []  # wishes are about entries
+    cache.put(KEY, scale_and_add(2))
+    os.utime(cache.folder / f"{KEY.digest}.onnxla", (2**31, 2**31))
+    assert {e.path for e in cache.prune(max_bytes=cache.entries()[0].bytes)} == {used, new}
+    memory.put("new", {"way": 1.0})
+    assert len(cache.clear()) == 2
+    assert not cache.entries() and not new.exists()
 
 
 def test_foreign_artifacts_in_the_folder_are_not_used(cache: CompileCache) -> None:
