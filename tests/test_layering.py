@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.runtime": BASE | {"onnxla.runtime"},
     "onnxla.compat": COMPILER | {"onnxla.api", "onnxla.backend", "onnxla.compat"},
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
+    "onnxla.integrations": COMPILER | {"onnxla.api", "onnxla.serving", "onnxla.integrations"},
     "onnxla.tuning": COMPILER | {"onnxla.tuning"},
     "onnxla.debugging": COMPILER | {"onnxla.debugging"},
     "onnxla.client": HLO

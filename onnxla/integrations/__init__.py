@@ -1,0 +1,1 @@
+"""onnxla on engines of others. Each needs its own extra, and nothing else of onnxla imports it."""
