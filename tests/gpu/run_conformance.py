@@ -123,7 +123,7 @@ def _line(name: str, rows: Sequence[Row]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="words in the names of the tests to run; all without")
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--results", type=Path)
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()

@@ -21,7 +21,7 @@ from tests.gpu.simulated_device import SimulatedDevice
 SLOW = ("test_operator_conv", "test_sce_", "test_gemm_all", "test_maxpool_3d", "test_attention_4d_with_qk", "test_flex")
 REJECTED = ("Compress", "ImageDecoder", "NonMaxSuppression", "NonZero", "Unique")
 TOO_LONG = {"test_operator_conv": "tests/gpu/test_conformance.py, test_a_smaller_twin"}
-"""More than two minutes of simulation (68 million products in a convolution), and where a smaller one is."""
+"""More than a minute of simulation (68 million products in a convolution), and where a smaller one is."""
 ALWAYS = ("test_convinteger_without_padding", "test_loop11", "test_if", "test_scan9_sum", "test_sequence_map_identity")
 
 
