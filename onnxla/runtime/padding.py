@@ -45,8 +45,8 @@ class Padding:
     """Of each output; None for one that all rows share."""
     combines: bool = False
     """Whether the rows are also those that the program of the next smaller size gives, where there is one: then runs of
-    few rows may be put together in one of many. Proven as `least` is; of one row, whose program is another, only that it
-    does the same work with the same constants, and gives the same types."""
+    few rows may be put together in one of many. Proven as `least` is; of one row, whose program is another, only that
+    it does the same work with the same constants, and gives the same types."""
 
     def to_json(self) -> Any:
         """As an artifact stores it."""
