@@ -193,7 +193,8 @@ def to_raw(array: Array) -> bytes | memoryview:
             text = element if isinstance(element, bytes) else str(element).encode("utf-8", "surrogatepass")
             parts += (_LENGTH.pack(len(text)), text)
         return b"".join(parts)
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
+    return flat.view(np.uint8).data
 
 
 def to_json(name: str, array: Array) -> list[Any]:

@@ -19,10 +19,17 @@ LONGEST = 60.0
 
 
 class Running:
-    """`with Running(SmallEngine) as server:`; ports are chosen by the system."""
+    """`with Running(SmallEngine) as server:`; ports are chosen by the system. `given`: further arguments of Server."""
 
-    def __init__(self, engine: Callable[[], Engine], *, tracer: Tracer | None = None, **settings: Any) -> None:
-        self._make, self._tracer = engine, tracer
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        *,
+        tracer: Tracer | None = None,
+        given: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        self._make, self._given = engine, {"tracer": tracer, **(given or {})}
         self._settings = ServerSettings(**{"http_port": 0, "grpc_port": 0, "drain_seconds": 5, **settings})
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -36,7 +43,7 @@ class Running:
 
     async def _start(self) -> None:
         self.engine = self._make()
-        self.server = Server(self.engine, self._settings, tracer=self._tracer)
+        self.server = Server(self.engine, self._settings, **self._given)
         await self.server.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

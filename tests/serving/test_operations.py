@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from tritonclient.utils import InferenceServerException
 
 from onnxla.errors import FileError, InputError
@@ -109,6 +112,28 @@ def test_pages_of_other_origins_cannot_act() -> None:
             answer = ask(server, "POST", unload, origin=origin)
             assert (answer.status, answer.error) == (403, "requests from pages of another origin are refused")
         assert ask(server, "POST", unload, origin="http://test").status == 200
+
+
+def test_further_admin_routes_are_admin_calls_too(tokens: dict[str, Any]) -> None:
+    """Compile jobs are given to the server as routes; their bodies may take their time."""
+
+    async def upload(request: Request) -> Response:
+        return PlainTextResponse(str(len(await request.body())))
+
+    routes = [Route("/v2/compile", upload, methods=["GET", "POST"])]
+    given = {"admin_routes": routes, "admin_paths": ("/v2/compile",)}
+    with Running(SmallEngine, given=given, body_seconds=0.3, grpc_port=-1, **tokens) as server:
+        assert ask(server, "POST", "/v2/compile").status == 401
+        assert ask(server, "POST", "/v2/compile", authorization=f"Bearer {TOKEN}").status == 403
+        with Wire(server) as wire:
+            data = request("POST", "/v2/compile", b"x" * 100, authorization=f"Bearer {ADMIN}")
+            wire.send(data[:-50])
+            time.sleep(0.8)
+            wire.send(data[-50:])
+            assert wire.answer().body == b"100"
+    with Running(SmallEngine, given=given, grpc_port=-1, admin_port=0) as server:
+        assert ask(server, "POST", "/v2/compile").status == 403
+        assert ask(server, "POST", "/v2/compile", b"ab", port=server.server.admin_port).body == b"2"
 
 
 def test_admin_calls_at_a_port_of_their_own() -> None:
@@ -349,6 +374,8 @@ def test_a_request_that_never_ends_does_not_hold_the_server() -> None:
             wire.send(request("POST", "/v2/models/slow/infer", ONE))
             assert eventually(lambda: server.server.calls.in_flight("http") == 1)
             server.do(server.server.stop())
+            answer = wire.answer()
+            assert (answer.status, answer.error) == (503, "the server ended before the result was there")
             assert server.engine.closed and server.engine.cancelled == 1
 
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,8 @@ def test_from_a_folder_to_answers(tmp_path: Path) -> None:
             assert eventually(http.is_server_ready)
             assert np.array_equal(http.infer("digits", [tensor("image", images)]).as_numpy("digit"), np.arange(10))
             assert np.array_equal(grpc.infer("digits", [infer_input("image", images)]).as_numpy("digit"), np.arange(10))
+            with urllib.request.urlopen(f"{told['http']}/v2/compile", timeout=20) as answer:
+                assert json.loads(answer.read()) == {"jobs": []}
             grpc.close()
             http.close()
             process.send_signal(signal.SIGTERM)

@@ -120,5 +120,5 @@ def encode(response: InferResponse) -> Any:
     message = pb.ModelInferResponse(model_name=response.model, model_version=response.version, id=response.id)
     for name, array in response.outputs.items():
         message.outputs.add(name=name, datatype=datatype_of(array.dtype, name), shape=array.shape)
-        message.raw_output_contents.append(to_raw(array))
+        message.raw_output_contents.append(bytes(to_raw(array)))
     return message

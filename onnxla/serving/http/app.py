@@ -16,7 +16,7 @@ from onnxla.serving.errors import ForbiddenError, ServingError
 from onnxla.serving.http.answers import Send, send_error
 from onnxla.serving.http.body import Bodies, GoneError, Headers, Receive
 from onnxla.serving.http.connections import Connection
-from onnxla.serving.http.inference import Inference, SlowBodyError, model_of
+from onnxla.serving.http.inference import Inference, ended, model_of
 from onnxla.serving.http.models import Models
 from onnxla.serving.logs import log
 
@@ -88,12 +88,10 @@ class App:
         except GoneError:
             return
         except asyncio.CancelledError:
-            if not connection.too_slow:
-                if connection.transport.is_closing():
-                    return
-                raise
+            if started or connection.transport.is_closing():
+                return
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            await send_error(send, SlowBodyError("the request's body did not arrive in time"))
+            await send_error(send, ended(connection))
         except Exception as error:
             if started:
                 raise

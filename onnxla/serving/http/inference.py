@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from onnxla.serving.access import Kind
 from onnxla.serving.calls import Call, Calls
-from onnxla.serving.errors import ServingError, TooLargeError
+from onnxla.serving.errors import NotReadyError, ServingError, TooLargeError
 from onnxla.serving.http.answers import Send, send_error, send_inference
 from onnxla.serving.http.body import Bodies, GoneError, Headers, Receive
 from onnxla.serving.http.connections import Connection
@@ -17,6 +17,13 @@ class SlowBodyError(ServingError):
     """The body did not arrive in time."""
 
     status, code = HTTPStatus.REQUEST_TIMEOUT, "DEADLINE_EXCEEDED"
+
+
+def ended(connection: Connection) -> ServingError:
+    """Why a call was cancelled whose client is still there."""
+    if connection.too_slow:
+        return SlowBodyError("the request's body did not arrive in time")
+    return NotReadyError("the server ended before the result was there")
 
 
 def model_of(path: str) -> tuple[str, str] | None:
@@ -49,13 +56,11 @@ class Inference:
         except GoneError:
             calls.cancelled(call)
         except asyncio.CancelledError:
-            if not connection.too_slow:
+            if connection.transport.is_closing():
                 calls.cancelled(call)
-                if connection.transport.is_closing():
-                    return
-                raise
+                return
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
-            await send_error(send, calls.failed(call, SlowBodyError("the request's body did not arrive in time")))
+            await send_error(send, calls.failed(call, ended(connection)))
         except Exception as error:
             await send_error(send, calls.failed(call, error))
         finally:
