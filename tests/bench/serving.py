@@ -42,8 +42,8 @@ ENGINES = {"onnxla": load_code, "onnxruntime": load_in_onnxruntime}
 class Child:
     """A server in a process of its own, with one of the engines."""
 
-    def __init__(self, engine: str, repository: Path) -> None:
-        command = [sys.executable, "-m", "tests.bench.serving", "--child", engine, str(repository)]
+    def __init__(self, engine: str, repository: Path, workers: int = 0) -> None:
+        command = [sys.executable, "-m", "tests.bench.serving", "--child", engine, str(repository), str(workers)]
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.http, self.grpc = json.loads(self.process.stdout.readline())
@@ -63,8 +63,17 @@ class Child:
         return counts["count"], counts["ns"] / 1e9
 
 
-async def serve(engine: str, repository: Path) -> None:
-    made = ServingEngine(EngineSettings(repository, inline_seconds=150e-6), ENGINES[engine])
+async def serve(engine: str, repository: Path, workers: int) -> None:
+    made = ServingEngine(
+        EngineSettings(
+            repository,
+            control="explicit",
+            load_at_start=tuple(os.listdir(repository)),
+            workers=workers,
+            cache_dir=str(repository.parent / "cache"),
+        ),
+        ENGINES[engine],
+    )
     server = Server(made, ServerSettings(http_port=0, grpc_port=0, max_connections=20_000))
     await server.start()
     await made.start()
@@ -76,7 +85,7 @@ async def serve(engine: str, repository: Path) -> None:
 def children(models: list[Path], batch: int, delay: int) -> Iterator[dict[str, Child]]:
     with tempfile.TemporaryDirectory() as folder:
         for model in models:
-            place = Path(folder) / model.stem / "1"
+            place = Path(folder) / "models" / model.stem / "1"
             place.mkdir(parents=True)
             shutil.copy(model, place / "model.onnx")
             if batch:
@@ -87,7 +96,7 @@ def children(models: list[Path], batch: int, delay: int) -> Iterator[dict[str, C
         found: dict[str, Child] = {}
         try:
             for engine in ENGINES:
-                found[engine] = Child(engine, Path(folder))
+                found[engine] = Child(engine, Path(folder) / "models")
             yield found
         finally:
             for child in found.values():
@@ -157,11 +166,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=0, help="max_batch_size")
     parser.add_argument("--delay", type=int, default=0, help="microseconds that a request may wait for others")
     parser.add_argument("--size", type=int, default=64, help="of open dimensions")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
         logging.basicConfig(level=logging.ERROR)
-        uvloop.run(serve(arguments.child[0], Path(arguments.child[1])))
+        uvloop.run(serve(arguments.child[0], Path(arguments.child[1]), int(arguments.child[2])))
         return
     with children(arguments.models, arguments.batch, arguments.delay) as found:
         for path in arguments.models:
