@@ -32,7 +32,7 @@ class Soak:
         self.end = 0.0
         self.seconds: list[float] = []
         self.problems: dict[str, int] = {}
-        self.refused = self.reloads = self.killed = 0
+        self.refused = self.reloads = self.reloads_ended = self.killed = 0
         self.lock = threading.Lock()
         self.expected: Any = None
 
@@ -76,6 +76,9 @@ class Soak:
                     client.load_model("digits")
                     self.reloads += 1
                 except InferenceServerException as error:
+                    if "the worker ended while it loaded" in str(error):
+                        self.reloads_ended += 1  # killed by us: what was loaded before stays
+                        continue
                     with self.lock:
                         self.note(f"load: {error}")
 
@@ -89,7 +92,8 @@ class Soak:
 
     def workers(self) -> list[int]:
         """The processes that hold the model."""
-        found = Path(f"/proc/{self.child.process.pid}/task/{self.child.process.pid}/children").read_text().split()
+        tasks = Path(f"/proc/{self.child.process.pid}/task").glob("*/children")
+        found = b" ".join(map(read, tasks)).decode().split()
         return [int(pid) for pid in found if b"worker" in read(Path(f"/proc/{pid}/cmdline"))]
 
     def memory(self) -> float:
