@@ -14,6 +14,7 @@ from onnxla.serving.server_settings import ServerSettings
 
 MIN_TOKEN = 16
 """Fewest characters of a token."""
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Kind(Enum):
@@ -30,17 +31,39 @@ class Access:
     """Tokens are compared in constant time, by their digests, with every token that fits the kind of call."""
 
     def __init__(
-        self, tokens: Iterable[str] = (), admin_tokens: Iterable[str] = (), *, open_admin: bool = False
+        self,
+        tokens: Iterable[str] = (),
+        admin_tokens: Iterable[str] = (),
+        *,
+        open_admin: bool = False,
+        hosts: Iterable[str] = (),
     ) -> None:
-        """`open_admin`: admin calls need no token where there is none. Without, they are refused then."""
+        """`open_admin`: admin calls need no token where there is none. Without, they are refused then.
+
+        `hosts`: the names by which this server may be called; empty for any.
+        """
         self._tokens = [_digest(token.encode()) for token in tokens]
         self._admin_tokens = [_digest(token.encode()) for token in admin_tokens]
         self._open_admin = open_admin and not self._tokens
+        self._hosts = frozenset(host.lower().encode() for host in hosts)
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Self:
         """As the settings say. Raises FileError, or InputError for a token that is too short."""
-        return cls(read_tokens(settings.token_file), read_tokens(settings.admin_token_file), open_admin=settings.local)
+        tokens = read_tokens(settings.token_file)
+        hosts = settings.hosts or (_THIS_MACHINE if settings.local and not tokens else ())
+        return cls(tokens, read_tokens(settings.admin_token_file), open_admin=settings.local, hosts=hosts)
+
+    def check_page(self, acts: bool, origin: bytes | None, host: bytes | None) -> None:
+        """Raise ForbiddenError for what a page of another origin makes a browser send.
+
+        A request that acts names the page in `Origin`. A page whose own name was made to lead here (DNS rebinding) is
+        of the same origin, and known by this name in `Host`.
+        """
+        if acts and origin is not None and origin.partition(b"://")[2].lower() != (host or b"").lower():
+            raise ForbiddenError("requests from pages of another origin are refused")
+        if self._hosts and host_name(host or b"") not in self._hosts:
+            raise ForbiddenError("this server is not called by this name: --set hosts=NAME,... says by which it may be")
 
     def check(self, kind: Kind, authorization: bytes | str | None) -> str:
         """A name for who calls: the start of the token's digest, or `""` for one who needs none.
@@ -66,6 +89,12 @@ class Access:
         if known:
             raise ForbiddenError("this token is not for admin calls")
         raise UnauthenticatedError("this token is not known here")
+
+
+def host_name(host: bytes) -> bytes:
+    """The name in a `Host` header, in small letters, without its port and without the brackets of IPv6."""
+    name = host.lower()
+    return name[1:].partition(b"]")[0] if name.startswith(b"[") else name.partition(b":")[0]
 
 
 def bearer(authorization: bytes | str | None) -> bytes:
@@ -98,12 +127,6 @@ def read_tokens(path: Path | None) -> list[str]:
     if any(len(token) < MIN_TOKEN for token in tokens):
         raise InputError(f"{path} has a token of fewer than {MIN_TOKEN} characters, which can be guessed")
     return tokens
-
-
-def check_origin(origin: bytes | None, host: bytes | None) -> None:
-    """Raise ForbiddenError for a request that a page of another origin makes a browser send."""
-    if origin is not None and origin.partition(b"://")[2].lower() != (host or b"").lower():
-        raise ForbiddenError("requests from pages of another origin are refused")
 
 
 def _digest(token: bytes) -> bytes:

@@ -19,6 +19,11 @@ class ServerSettings:
     http_port: int = _setting(8000, "Port of HTTP; 0 lets the system choose, -1 leaves HTTP out.")
     grpc_port: int = _setting(8001, "Port of gRPC; 0 lets the system choose, -1 leaves gRPC out.")
     admin_port: int | None = _setting(None, "HTTP port of admin calls, which the others refuse then.")
+    hosts: tuple[str, ...] = _setting(
+        (),
+        "Names by which HTTP may be called, separated by commas. By default any; without tokens and on `127.0.0.1` "
+        "those of this machine alone.",
+    )
     token_file: Path | None = _setting(None, "File with bearer tokens, one a line, for all calls but health.")
     admin_token_file: Path | None = _setting(None, "File with the bearer tokens of admin calls: load, unload, jobs.")
     tls_cert: Path | None = _setting(None, "Certificate chain (PEM) of HTTP and gRPC.")
@@ -82,6 +87,6 @@ def table() -> str:
     """All settings as a table in Markdown, for `docs/serving.md`."""
     rows = ["| setting | default | what it does |", "| --- | --- | --- |"]
     for one in fields(ServerSettings):
-        default = "" if one.default in (None, "") else f"`{one.default}`"
+        default = "" if one.default in (None, "", ()) else f"`{one.default}`"
         rows.append(f"| `{one.name}` | {default} | {one.metadata['about']} |")
     return "\n".join(rows) + "\n"

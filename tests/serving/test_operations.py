@@ -106,12 +106,40 @@ def test_tokens_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
 
 
 def test_pages_of_other_origins_cannot_act() -> None:
+    unload = "/v2/repository/models/echo/unload"
     with Running(SmallEngine, grpc_port=-1) as server:
-        unload = "/v2/repository/models/echo/unload"
-        for origin in ("http://evil.example", "null", "http://test.evil.example"):
-            answer = ask(server, "POST", unload, origin=origin)
-            assert (answer.status, answer.error) == (403, "requests from pages of another origin are refused")
-        assert ask(server, "POST", unload, origin="http://test").status == 200
+        for path in (unload, INFER, "/v2/repository/index"):
+            for origin in ("http://evil.example", "null", "http://localhost.evil.example"):
+                answer = ask(server, "POST", path, ONE, origin=origin)
+                assert (answer.status, answer.error) == (403, "requests from pages of another origin are refused")
+        assert ask(server, "POST", INFER, ONE, origin="http://localhost").status == 200
+        assert ask(server, "POST", unload, origin="http://localhost").status == 200
+
+
+def test_pages_whose_name_leads_here_are_refused() -> None:
+    """DNS rebinding: the page and the server are of one origin to the browser."""
+    evil = {"host": "evil.example:8000", "origin": "http://evil.example:8000"}
+    with Running(SmallEngine, grpc_port=-1) as server:
+        for method, path in (
+            ("POST", INFER),
+            ("POST", "/v2/repository/index"),
+            ("GET", "/v2/models/echo"),
+            ("GET", "/"),
+        ):
+            answer = ask(server, method, path, ONE, **evil)
+            assert answer.status == 403 and "is not called by this name" in answer.error
+        assert ask(server, "GET", "/v2/health/live", **evil).status == 200
+        for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000", "[::1]"):
+            assert ask(server, "POST", INFER, ONE, host=host).status == 200
+    with Running(SmallEngine, grpc_port=-1, hosts=("models.example",)) as server:
+        assert ask(server, "POST", INFER, ONE, host="Models.example:443").status == 200
+        assert ask(server, "POST", INFER, ONE, host="localhost").status == 403
+
+
+def test_servers_with_tokens_have_any_name(tokens: dict[str, Any]) -> None:
+    with Running(SmallEngine, grpc_port=-1, **tokens) as server:
+        asked = {"host": "models.example", "authorization": f"Bearer {TOKEN}"}
+        assert ask(server, "POST", INFER, ONE, **asked).status == 200
 
 
 def test_further_admin_routes_are_admin_calls_too(tokens: dict[str, Any]) -> None:

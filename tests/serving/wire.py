@@ -69,7 +69,8 @@ class Wire:
 def request(method: str, path: str, body: bytes | object = b"", **headers: object) -> bytes:
     """The bytes of a request; `_` in names of headers is `-`."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "host: test", f"content-length: {len(data)}"]
+    host = headers.pop("host", "localhost")
+    lines = [f"{method} {path} HTTP/1.1", f"host: {host}", f"content-length: {len(data)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + data
 

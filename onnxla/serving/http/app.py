@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Router
 
 from onnxla.errors import harmless_line
-from onnxla.serving.access import Kind, check_origin
+from onnxla.serving.access import Kind
 from onnxla.serving.calls import Call, Calls, told
 from onnxla.serving.errors import ForbiddenError, ServingError
 from onnxla.serving.http.answers import Send, send_error
@@ -79,8 +79,9 @@ class App:
             if admin and not self._answers_admin:
                 raise ForbiddenError("admin calls are answered at the admin port (--admin-port)")
             client = self._calls.admit(kind, headers.get(b"authorization"), connection.address)
-            if scope["method"] not in ("GET", "HEAD"):
-                check_origin(headers.get(b"origin"), headers.get(b"host"))
+            if kind is not Kind.OPEN:
+                acts = scope["method"] not in ("GET", "HEAD")
+                self._calls.access.check_page(acts, headers.get(b"origin"), headers.get(b"host"))
             connection.patient = admin
             await (self._admin if admin else self._router)(scope, receive, watched)  # type: ignore[arg-type]
             if admin:

@@ -70,6 +70,7 @@ class Inference:
         self, call: Call, headers: Headers, receive: Receive
     ) -> tuple[InferResponse, int | None, list[bytes | memoryview]]:
         calls = self._calls
+        calls.access.check_page(True, headers.get(b"origin"), headers.get(b"host"))
         calls.admit(Kind.INFERENCE, headers.get(b"authorization"), call.client)
         calls.begin("http")
         try:
