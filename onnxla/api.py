@@ -26,6 +26,7 @@ from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelSignature, input_tensors, result_tensors
 from onnxla.runtime.specialisations import Specialise
 from onnxla.runtime.streams import gpu_number
+from onnxla.runtime.vocabulary import as_text
 from onnxla.sources import OnnxSource, Shapes, Source, may_compile_later
 from onnxla.stablehlo_source import source_of_hlo
 from onnxla.tensorflow_source import TensorFlowSource
@@ -85,7 +86,7 @@ def compile(
     shapes = shapes_of(shapes if shapes is not None else input_shapes)
     given_sizes = sizes_of(dims)
     num_threads = None if num_threads is None else whole_number(num_threads, "num_threads", 1)
-    values = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    values = {name: _constant(name, np.asarray(value)) for name, value in (constants or {}).items()}
     settings = _options(options)
     if tune is not None:
         settings = replace(settings, tune_seconds=tune)
@@ -173,6 +174,10 @@ def read_declaration(
     cut = _Cut(signature, inputs, outputs)
     source = _source(model, _options(None), limits or Limits.from_environment(), {}, folder, cut)
     return Declaration(source.signature({}, {}), bool(source.state))
+
+
+def _constant(name: str, array: Array) -> Array:
+    return as_text(name, array) if array.dtype.kind in "OSU" else array
 
 
 def _require_model(model: object) -> None:

@@ -60,6 +60,20 @@ def test_every_public_name_is_there() -> None:
         _ = onnxla.nonsense
 
 
+def test_strings_are_given_as_text_or_as_bytes_of_it() -> None:
+    model = model_of([helper.make_node("Identity", ["x"], ["y"])], {"x": (TensorProto.STRING, ["n"])}, ["y"])
+    given = (np.array(["é", "b"], object), np.array(["é".encode(), "b"], object), np.array(["é".encode(), b"b"]))
+    for value in given:
+        assert onnxla.compile(model).run(None, {"x": value})[0].tolist() == ["é", "b"]
+        fixed = onnxla.compile(model, constants={"x": value})
+        assert fixed.run(None, {})[0].tolist() == ["é", "b"]
+        for again in given:
+            assert fixed.run(None, {"x": again})[0].tolist() == ["é", "b"]
+    for constants in ({}, {"x": np.array([b"\xff"], object)}):
+        with pytest.raises(onnxla.InputError, match="x: bytes that are no text in UTF-8"):
+            onnxla.compile(model, constants=constants).run(None, {"x": np.array([b"\xff"], object)})
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (1,), (), (0, 4), (7, 1, 33)], ids=str)
 def test_compile_and_run(shape: tuple[int, ...]) -> None:
     model = onnxla.compile(multiply_add(*shape))

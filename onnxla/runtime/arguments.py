@@ -10,7 +10,7 @@ from onnxla.runtime.arrays import native_array
 from onnxla.runtime.program import Array, Program
 from onnxla.runtime.results import TensorResult
 from onnxla.runtime.signature import STRINGS, ModelSignature
-from onnxla.runtime.vocabulary import require_text
+from onnxla.runtime.vocabulary import as_text, is_text
 
 Out: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
 """Arrays that receive results: of numpy, or on a GPU."""
@@ -61,7 +61,7 @@ class Arguments:
             f"{name}: the model was compiled for the value {np.array2string(value, threshold=8)}; "
             "leave it out of constants= when compiling to choose it when running"
             for name, value in self._constants.items()
-            if name in feeds and not np.array_equal(np.asarray(feeds[name]), value)
+            if name in feeds and not np.array_equal(_plain(name, feeds[name]), value)
         ]
         if problems:
             raise InputError("\n".join(problems))
@@ -100,7 +100,7 @@ class Arguments:
                 dtype = tensor.dtype
                 array = np.asarray(value) if dtype is None else native_array(value, tensor.name, dtype)
                 if tensor.type == STRINGS:
-                    require_text(tensor.name, array)
+                    array = as_text(tensor.name, array)
             except InputError as error:
                 problems.append(str(error))
                 continue
@@ -109,3 +109,8 @@ class Arguments:
         if problems:
             raise InputError("\n".join(problems))
         return arrays
+
+
+def _plain(name: str, value: Any) -> Array:
+    array = np.asarray(value)
+    return as_text(name, array) if is_text(array) else array

@@ -24,15 +24,8 @@ class Vocabulary:
 
         Raises InputError for what is not text.
         """
-        array = np.asarray(value)
-        require_text(self._name, array)
-        texts = array.reshape(-1).tolist()
-        if not all_str(texts):
-            try:
-                texts = [t.decode() if isinstance(t, bytes) else str(t) for t in texts]
-            except UnicodeDecodeError as error:
-                raise InputError(f"{self._name}: bytes that are no text in UTF-8: {error}") from error
-        found = map(self._place_of_word.get, texts, repeat(self._no_place))
+        array = as_text(self._name, np.asarray(value))
+        found = map(self._place_of_word.get, array.reshape(-1).tolist(), repeat(self._no_place))
         return np.fromiter(found, np.int64, array.size).reshape(array.shape)
 
 
@@ -41,10 +34,21 @@ def places_of(name: str, value: Any, words: Sequence[str]) -> Array:
     return Vocabulary(name, words).places(value)
 
 
-def require_text(name: str, array: Array) -> None:
-    """Raise InputError unless an array may hold strings; one without elements, such as of `[]`, may."""
+def as_text(name: str, array: Array) -> Array:
+    """`array` with `str` in place of bytes, which are text in UTF-8, and of other objects.
+
+    Raises InputError, which says `name`, for what is not text; without elements, such as of `[]`, everything is.
+    """
     if not is_text(array) and array.size:
         raise InputError(f"{name}: dtype {array.dtype}, the model takes strings")
+    values = array.reshape(-1).tolist()
+    if all_str(values):
+        return array
+    try:
+        texts = [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: bytes that are no text in UTF-8: {error}") from error
+    return np.array(texts, object).reshape(array.shape)
 
 
 def is_text(array: Array) -> bool:

@@ -55,6 +55,8 @@ class _Model:
     """The configuration that somebody gave when loading."""
     tried: object = None
     """Files and configuration of the last load."""
+    told: str = ""
+    """Why the last look at its files failed, which is logged once."""
 
 
 class ServingEngine:
@@ -271,11 +273,14 @@ class ServingEngine:
             except ServingError as error:
                 self._measurements.loads_failed += 1
                 self._models[name] = known
-                if not known.versions:
+                if known.versions:
+                    known.states |= dict.fromkeys(known.versions, ("READY", f"loading it again failed: {error}"))
+                else:
                     known.states = {"": ("UNAVAILABLE", str(error))}
                 raise
             self._models[name] = known
             known.override, known.tried = override, _tried(files)
+            known.states = {v: state for v, state in known.states.items() if v not in known.versions}
             problems = dict(files.problems)
             for version in wanted:
                 old = known.versions.get(str(version))
@@ -366,8 +371,10 @@ class ServingEngine:
         return self.settings.workers if config.workers is None else config.workers
 
     def _settle(self, model: _Model, wanted: Sequence[int], files: ModelFiles) -> None:
-        """Versions that are not wanted any more end; the newest of the others is served by default."""
-        gone = [v for v in model.versions if int(v) not in wanted]
+        """Versions that are not wanted any more end, once all that are wanted are there, or when their files are gone;
+        the newest of the others is served by default."""
+        complete = all(str(version) in model.versions for version in wanted)
+        gone = [v for v in model.versions if int(v) not in wanted and (complete or int(v) not in files.versions)]
         for version in gone:
             self._end_later(model.versions.pop(version))
         for version in list(model.states):
@@ -400,8 +407,11 @@ class ServingEngine:
                 files = await self._compiling.in_thread(self._reader(name))
                 if known is None or known.tried != _tried(files):
                     await self._load(name)
+                    self._models[name].told = ""
             except ServingError as error:
-                if known is None or str(error) != known.states.get("", ("", ""))[1]:
+                known = self._models.setdefault(name, _Model(name))
+                if known.told != str(error):
+                    known.told = str(error)
                     _LOG.error("model %s is not loaded: %s", harmless_line(name), error)
         for name in set(self._models) - set(names):
             async with self._models[name].changing:

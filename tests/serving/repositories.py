@@ -91,6 +91,12 @@ def words() -> ModelProto:
     return _model(nodes, [("x", TensorProto.STRING, [3])], [("y", TensorProto.INT64, [3])], {})
 
 
+def echo_words() -> ModelProto:
+    """y [n] = x, strings."""
+    row = ("x", TensorProto.STRING, ["n"])
+    return _model([helper.make_node("Identity", ["x"], ["y"])], [row], [("y", *row[1:])], {})
+
+
 def _model(
     nodes: Sequence[Any],
     inputs: Sequence[tuple[str, int, Sequence[Any]]],

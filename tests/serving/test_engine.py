@@ -26,6 +26,7 @@ from tests.serving.repositories import (
     ask,
     batched_artifact,
     dense,
+    echo_words,
     in_loop,
     mixing,
     put,
@@ -311,6 +312,59 @@ def test_a_repository_that_is_polled_follows_its_files(tmp_path: Path) -> None:
                 (tmp_path / name).rmdir()
             await until(lambda: engine.metadata("m").versions == ("2",))
             await until(lambda: {line.name: line.state for line in engine.index()} == {"m": "READY", "new": "READY"})
+
+    in_loop(work)
+
+
+def test_a_broken_new_version_leaves_the_old_one_served(tmp_path: Path) -> None:
+    put(tmp_path, "m", dense())
+    x = {"x": random_rows(2)}
+
+    async def work() -> None:
+        async with serving(tmp_path, control="explicit", load_at_start=("m",)) as engine:
+            expected = await ask(engine, "m", x)
+            second = put(tmp_path, "m", dense(2.0), 2) / "model.onnx"
+            whole = second.read_bytes()
+            second.write_bytes(whole[:50])
+            with pytest.raises(InvalidRequestError, match="version 2"):
+                await engine.load("m")
+            assert [(line.version, line.state) for line in engine.index()] == [("1", "READY"), ("2", "UNAVAILABLE")]
+            np.testing.assert_array_equal((await ask(engine, "m", x))["y"], expected["y"])
+            second.write_bytes(whole)
+            await engine.load("m")
+            assert engine.metadata("m").versions == ("2",)
+
+    in_loop(work)
+
+
+def test_a_broken_configuration_is_told_once_and_in_the_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(tmp_path, "m", dense())
+
+    async def work() -> None:
+        async with serving(tmp_path, control="none") as engine:
+            (tmp_path / "m" / "config.pbtxt").write_text("nonsense: 1")
+            for _ in range(3):
+                await engine._look()
+            (line,) = engine.index()
+            assert line.state == "READY" and "loading it again failed" in line.reason and "nonsense" in line.reason
+            assert sum("nonsense" in record.getMessage() for record in caplog.records) == 1
+            (tmp_path / "m" / "config.pbtxt").write_text("")
+            await engine._look()
+            assert [(line.state, line.reason) for line in engine.index()] == [("READY", "")]
+
+    in_loop(work)
+
+
+def test_strings_are_text_in_any_letters(tmp_path: Path) -> None:
+    put(tmp_path, "m", echo_words())
+
+    async def work() -> None:
+        async with serving(tmp_path) as engine:
+            for word in ("é".encode(), "é", "日本".encode()):
+                text = word if isinstance(word, str) else word.decode()
+                assert (await ask(engine, "m", {"x": np.array([word], object)}))["y"].tolist() == [text]
+            with pytest.raises(InvalidRequestError, match="x: bytes that are no text in UTF-8"):
+                await ask(engine, "m", {"x": np.array([b"\xff"], object)})
 
     in_loop(work)
 
