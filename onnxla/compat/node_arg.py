@@ -9,6 +9,9 @@ from onnx.shape_inference import InferenceError
 
 from onnxla.frontends.onnx.signature import onnx_type_name
 
+_NO_VERSION = 2**63 - 1
+"""What onnxruntime gives for a model that states none."""
+
 
 @dataclass(frozen=True)
 class NodeArg:
@@ -47,7 +50,7 @@ def metadata_of(model: ModelProto) -> ModelMetadata:
         model.graph.doc_string,
         model.graph.name,
         model.producer_name,
-        model.model_version,
+        model.model_version if model.HasField("model_version") else _NO_VERSION,
     )
 
 

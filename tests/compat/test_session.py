@@ -146,6 +146,13 @@ def test_a_run_replaces_an_initializer() -> None:
         ours.run(None, {"w": numbers(3, 2)})
 
 
+def test_a_model_without_a_version() -> None:
+    made = proto(defaults()[0])
+    made.ClearField("model_version")
+    data = made.SerializeToString()
+    assert InferenceSession(data).get_modelmeta().version == theirs(data).get_modelmeta().version
+
+
 def test_before_version_4_of_the_format_no_initializer_is_replaced() -> None:
     data, feeds = defaults(ir_version=3)
     ours, expected = InferenceSession(data), theirs(data)
