@@ -282,6 +282,7 @@ class ServingEngine:
             known.override, known.tried = override, _tried(files)
             known.states = {v: state for v, state in known.states.items() if v not in known.versions}
             problems = dict(files.problems)
+            lost = False
             for version in wanted:
                 old = known.versions.get(str(version))
                 if old is not None and not again and old.files == files.versions[version] and old.config == config:
@@ -290,6 +291,7 @@ class ServingEngine:
                     await self._load_version(known, files.versions[version], config)
                 except ServingError as error:
                     problems[version] = str(error)
+                    lost = lost or isinstance(error, NotReadyError)
                     if not (old is not None and str(version) in known.versions):
                         known.states[str(version)] = ("UNAVAILABLE", str(error))
                     else:
@@ -304,7 +306,8 @@ class ServingEngine:
                 known.states.setdefault("", ("UNAVAILABLE", failed[0]))
             if failed:
                 self._measurements.loads_failed += 1
-                raise InvalidRequestError(
+                kind = NotReadyError if lost else InvalidRequestError
+                raise kind(
                     f"model {name} is not loaded: " + "\n".join(f"version {v}: {text}" for v, text in failed.items())
                 )
 

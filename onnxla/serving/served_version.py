@@ -167,7 +167,7 @@ class ServedVersion:
         try:
             await self._scheduler.prepare(self.code.variants(), self._run_zeros)
         except WorkerDied as error:
-            raise ServingError(f"the worker ended while it loaded the model: {error}") from error
+            raise NotReadyError(f"the worker ended while it loaded the model: {error}") from error
         for sample in self.config.warmup:
             given = self._sample(sample)
             for _ in range(sample.count):

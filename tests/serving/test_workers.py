@@ -309,3 +309,25 @@ def test_a_state_that_is_lost_with_its_worker_is_said(tmp_path: Path) -> None:
             assert float((await ask(engine, "m", {"x": one}))["now"][0]) == 1
 
     in_loop(work)
+
+
+def test_a_worker_that_dies_while_it_loads_is_no_fault_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_artifact(tmp_path, "m", total_artifact(tmp_path / "m.onnxla"))
+    load = WorkerRunner._load
+
+    def killed(self: WorkerRunner, code: Variant) -> None:
+        kill(self)
+        load(self, code)
+
+    async def work() -> None:
+        async with serving(tmp_path, workers=1, control="explicit") as engine:
+            with monkeypatch.context() as patched:
+                patched.setattr(WorkerRunner, "_load", killed)
+                with pytest.raises(NotReadyError, match="version 1: the worker ended while it loaded.*SIGKILL"):
+                    await engine.load("m")
+            await engine.load("m")
+            assert float((await ask(engine, "m", {"x": np.ones((1, 2), np.float32)}))["now"][0]) == 1
+
+    in_loop(work)

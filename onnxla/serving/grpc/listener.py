@@ -10,10 +10,13 @@ from tritonclient.grpc.service_pb2_grpc import add_GRPCInferenceServiceServicer_
 
 from onnxla.errors import InputError
 from onnxla.serving.calls import Calls
+from onnxla.serving.grpc.gate import Gate
 from onnxla.serving.grpc.service import InferenceService
 from onnxla.serving.server_settings import ServerSettings
 
 SERVICE = "inference.GRPCInferenceService"
+_QUIET_SECONDS, _LONGEST_SECONDS = 0.15, 1.0
+"""A server closes when no call has come for so long, or after so long."""
 
 
 class GrpcListener:
@@ -21,8 +24,8 @@ class GrpcListener:
 
     def __init__(self, settings: ServerSettings, calls: Calls, port: int) -> None:
         """Binds the port. Raises InputError where that fails."""
-        self._settings, self._calls = settings, calls
-        self._server = grpc.aio.server(options=_options(settings))
+        self._settings, self._calls, self._gate = settings, calls, Gate()
+        self._server = grpc.aio.server(options=_options(settings), interceptors=(self._gate,))
         add_GRPCInferenceServiceServicer_to_server(InferenceService(calls), self._server)
         self._health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -47,7 +50,11 @@ class GrpcListener:
         if self._watch is not None:
             self._watch.cancel()
         await self._tell_health()
-        await self._server.stop(self._settings.drain_seconds)
+        await self._gate.shut(_QUIET_SECONDS, _LONGEST_SECONDS)
+        stopping = asyncio.create_task(self._server.stop(self._settings.drain_seconds))
+        await asyncio.sleep(0.05)  # clients are told of the end before they have the answers that were held
+        self._gate.open()
+        await stopping
 
     async def _keep_telling(self) -> None:
         while True:

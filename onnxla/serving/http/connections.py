@@ -23,6 +23,8 @@ class Connections:
         self.waiting: OrderedDict[Connection, None] = OrderedDict()
         """Those that no request is known of, the longest first."""
         self.by_client: Counter[str] = Counter()
+        self.ending = False
+        """Whether each connection ends with the answer to its request."""
         self.closed_for_room = 0
         self.closed_for_time = 0
 
@@ -53,6 +55,20 @@ class Connections:
             self.by_client[connection.address] -= 1
             if not self.by_client[connection.address]:
                 del self.by_client[connection.address]
+
+    def end_soon(self) -> None:
+        """From now on every answer says that its connection ends with it."""
+        self.ending = True
+        for connection in self.all:
+            if connection.cycle is not None:
+                connection.cycle.keep_alive = False
+
+    async def gone(self, seconds: float) -> None:
+        """Returns when there are none left, or after so long."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while self.all and loop.time() < until:
+            await asyncio.sleep(0.01)
 
     async def watch(self) -> None:
         """Every second, end the connections whose client is too slow."""
@@ -100,6 +116,8 @@ class Connection(HttpToolsProtocol):
             self.request.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         if self._body_since is None:
             self._head_bytes += len(data)
         else:
@@ -129,7 +147,12 @@ class Connection(HttpToolsProtocol):
         self.kept.waiting.pop(self, None)
         self._head_since, self._head_bytes = None, 0
         self._body_since, self._framing, self.patient = self.loop.time(), 0, False
+        earlier = self.cycle
         super().on_headers_complete()
+        if self.kept.ending:
+            if earlier is not None and not earlier.response_started:
+                earlier.keep_alive = True  # the answer to the last of several is the one that ends it
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         self._framing -= len(body)
@@ -144,6 +167,11 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self.kept.waiting[self] = None
+
+    def shutdown(self) -> None:
+        """uvicorn ends what waits for a request. One of which a part has come is answered."""
+        if not self._head_bytes:
+            super().shutdown()
 
     def is_late(self, now: float) -> bool:
         """Whether the client took too long, for which its connection is ended here."""

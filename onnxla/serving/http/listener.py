@@ -10,8 +10,14 @@ from typing import Any
 import uvicorn
 
 from onnxla.errors import InputError
-from onnxla.serving.http.connections import Connections
+from onnxla.serving.http.connections import Connection, Connections
 from onnxla.serving.server_settings import ServerSettings
+
+_BACKLOG = 2048
+_IDLE_SECONDS = 0.5
+"""How long connections without a request stay when the server ends: one may be on its way."""
+_LAST_SECONDS = 1.0
+"""How long the last answers have to leave."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -40,7 +46,7 @@ class HttpListener:
             server_header=False,
             timeout_keep_alive=max(1, round(settings.idle_seconds)),
             timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
-            backlog=2048,
+            backlog=_BACKLOG,
         )
         config.load()
         if settings.tls_cert is not None:
@@ -60,10 +66,31 @@ class HttpListener:
             self._tasks[0].result()
 
     async def stop(self) -> None:
-        """Take no more connections; requests in flight end within the time that settings give."""
+        """Take no more connections; what has arrived is answered within the time that settings give, and no more."""
+        await self._refuse()
+        self.connections.end_soon()
+        await self.connections.gone(_IDLE_SECONDS)
         self._server.should_exit = True
         await self._tasks[0]
+        await self.connections.gone(_LAST_SECONDS)
         self._tasks[1].cancel()
+
+    async def _refuse(self) -> None:
+        """Close the port. Connections that were made and not yet taken are taken first: they would be reset."""
+        loop, made = asyncio.get_running_loop(), []
+        with contextlib.suppress(OSError):
+            for _ in range(_BACKLOG):
+                made.append(self._socket.accept()[0])
+        for server in self._server.servers:
+            server.close()
+        config, state = self._server.config, self._server.server_state
+
+        def protocol() -> Connection:
+            return self.connections.protocol(config=config, server_state=state, app_state={})
+
+        taken = [loop.create_task(loop.connect_accepted_socket(protocol, one, ssl=config.ssl)) for one in made]
+        if taken:
+            await asyncio.wait(taken, timeout=_IDLE_SECONDS)
 
 
 def bind(host: str, port: int) -> socket.socket:
