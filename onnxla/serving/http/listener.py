@@ -67,8 +67,8 @@ class HttpListener:
 
     async def stop(self) -> None:
         """Take no more connections; what has arrived is answered within the time that settings give, and no more."""
-        await self._refuse()
         self.connections.end_soon()
+        await self._refuse()
         await self.connections.gone(_IDLE_SECONDS)
         self._server.should_exit = True
         await self._tasks[0]
