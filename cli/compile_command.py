@@ -8,10 +8,10 @@ import typer
 from onnxla.cli import arguments
 from onnxla.cli.compile_on_server import compile_on_server
 from onnxla.cli.compile_summary import summary_of
-from onnxla.cli.models import is_artifact, request, require_programs
+from onnxla.cli.models import ARTIFACT_SUFFIX, is_artifact, request, require_programs
 from onnxla.cli.output import print_json
 from onnxla.cli.outputs import require_distinct
-from onnxla.errors import InputError
+from onnxla.errors import ArtifactError, InputError
 
 Source = Annotated[
     Path,
@@ -71,6 +71,7 @@ def compile_model(
 ) -> None:
     """Compile a model to native code in one file, here or on a server (`onnxla serve`) for the CPU of this machine."""
     if is_artifact(model):
+        _require_compiled(model)
         raise InputError(f"{model} is compiled already")
     path = output if output is not None else Path(f"{model.resolve().stem}.onnxla")
     require_distinct(model, path)
@@ -106,3 +107,15 @@ def compile_model(
         print_json(summary.document(path, written))
     else:
         summary.say(path, written)
+
+
+def _require_compiled(path: Path) -> None:
+    """Raises InputError for a zip file of another kind, ArtifactError for a compiled model that is damaged."""
+    from onnxla.runtime.artifact import read_artifact
+
+    try:
+        read_artifact(path, verify_weights="off")
+    except ArtifactError as error:
+        if path.suffix == ARTIFACT_SUFFIX:
+            raise
+        raise InputError(f"{path} is a zip file, and no model\n  hint   unpack it, and give the model in it") from error

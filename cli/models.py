@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from onnxla.sources import Source
 
 _ZIP = b"PK\x03\x04"
-_SUFFIX = ".onnxla"
+ARTIFACT_SUFFIX = ".onnxla"
 
 
 def is_artifact(path: Path) -> bool:
     """Whether the file begins as compiled models do, or is called like one."""
     try:
         with open_file(path) as file:
-            return file.read(len(_ZIP)) == _ZIP or path.suffix == _SUFFIX
+            return file.read(len(_ZIP)) == _ZIP or path.suffix == ARTIFACT_SUFFIX
     except OSError:
         return False
 

@@ -38,7 +38,7 @@ from onnxla.serving.served_version import ServedVersion
 from onnxla.serving.settings import EngineSettings
 from onnxla.serving.worker_runner import WorkerRunner
 
-_LOG = logging.getLogger("onnxla")
+_LOG = logging.getLogger("onnxla.serving")
 
 
 @dataclass
@@ -226,7 +226,11 @@ class ServingEngine:
             raise UnsupportedRequestError("file: models come from the repository, not with the request")
         if given or not isinstance(override, str | None):
             raise InvalidRequestError(f"no parameters {', '.join(map(harmless_line, given)) or 'but config, a text'}")
-        await self._load(model, override, True)
+        try:
+            await self._load(model, override, True)
+        except (InvalidRequestError, NotReadyError) as error:
+            text = f"model {harmless_line(model)} is not loaded: {error}"
+            raise type(error)(text, retry_after=error.retry_after) from error
 
     async def unload(self, model: str) -> None:
         self._require_explicit()
@@ -307,9 +311,7 @@ class ServingEngine:
             if failed:
                 self._measurements.loads_failed += 1
                 kind = NotReadyError if lost else InvalidRequestError
-                raise kind(
-                    f"model {name} is not loaded: " + "\n".join(f"version {v}: {text}" for v, text in failed.items())
-                )
+                raise kind("\n".join(f"version {v}: {text}" for v, text in failed.items()))
 
     def _read(self, name: str, override: str | None) -> tuple[ModelConfig, ModelFiles, list[int]]:
         files = self._repository.read(name)
@@ -334,8 +336,9 @@ class ServingEngine:
         try:
             code = await self._load_code(files, config, self._compiling, self._workers(config) > 0)
             served = ServedVersion(model.name, files, config, code, self._runners(config, code), self.settings)
+            before = model.versions.get(version, model.newest)
             try:
-                await served.warm_up()
+                await served.warm_up([] if before is None else before.shapes())
             except BaseException:
                 served.close()
                 raise

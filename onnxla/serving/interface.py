@@ -78,6 +78,20 @@ class Interface:
         """The dimension in which an input has its rows."""
         return self._rows.get(name)
 
+    def accept(
+        self, given: Mapping[str, Array], names: tuple[str, ...] | None
+    ) -> tuple[Arranged, tuple[tuple[str, int], ...]]:
+        """`arrange` and `wanted` of one request. Raises InvalidRequestError that lists all that does not fit."""
+        try:
+            wanted = self.wanted(names)
+        except InvalidRequestError as error:
+            try:
+                self.arrange(given)
+            except InvalidRequestError as first:
+                raise InvalidRequestError(f"{first}\n{error}") from None
+            raise
+        return self.arrange(given), wanted
+
     def arrange(self, given: Mapping[str, Array]) -> Arranged:
         """Raises InvalidRequestError that lists all that does not fit."""
         inputs = self._inputs

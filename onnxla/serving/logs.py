@@ -26,20 +26,23 @@ class _JsonLines(logging.Formatter):
 
 
 class _TextLines(logging.Formatter):
+    """Further lines of a message are indented, so that each entry begins with its time."""
+
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         fields = getattr(record, "fields", {})
         told = "".join(f" {name}={harmless_line(str(value))}" for name, value in fields.items())
-        return super().format(record) + told
+        return (super().format(record) + told).replace("\n", "\n    ")
 
 
 def start_logging(form: str, stream: TextIO | None = None) -> logging.Handler:
-    """Send the server's and uvicorn's log to `stream` (standard error by default) as `text` or `json`."""
+    """Send the server's log, the compiler's warnings and uvicorn's errors to `stream` (standard error by default) as
+    `text` or `json`."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonLines() if form == "json" else _TextLines())
-    for name, level in (("onnxla.serving", logging.INFO), ("uvicorn", logging.ERROR)):
+    for name, level in (("onnxla", logging.WARNING), ("onnxla.serving", logging.INFO), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False

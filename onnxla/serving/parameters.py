@@ -7,12 +7,27 @@ in Triton for a model without priority levels. What would change the answer and 
 import time
 from typing import Any
 
-from onnxla.errors import harmless_line
-from onnxla.serving.errors import UnsupportedRequestError
+from onnxla.serving.errors import InvalidRequestError, UnsupportedRequestError
 
 _NONE: dict[str, Any] = {}
 LONGEST_TIMEOUT = 10**12
 """Microseconds; some eleven days."""
+
+
+class Problems(list[str]):
+    """What is wrong with a request, and apart from it what it asks for that is not here."""
+
+    __slots__ = ("unsupported",)
+
+    def __init__(self) -> None:
+        self.unsupported: list[str] = []
+
+    def require_none(self) -> None:
+        """Raises InvalidRequestError with all of it, or UnsupportedRequestError where nothing else is wrong."""
+        if self:
+            raise InvalidRequestError("\n".join([*self, *self.unsupported]))
+        if self.unsupported:
+            raise UnsupportedRequestError("\n".join(self.unsupported))
 
 
 def check_parameters(parameters: object, subject: str, problems: list[str]) -> dict[str, Any]:
@@ -25,10 +40,10 @@ def check_parameters(parameters: object, subject: str, problems: list[str]) -> d
     return parameters
 
 
-def deadline_of(parameters: dict[str, Any], problems: list[str]) -> float | None:
+def deadline_of(parameters: dict[str, Any], problems: Problems) -> float | None:
     """When nobody waits for the answer any more (`time.monotonic()`): `timeout` from now; 0 is no timeout."""
     if parameters.get("sequence_id"):
-        raise UnsupportedRequestError(
+        problems.unsupported.append(
             "sequence_id: requests of one sequence are not kept together by this server; send the state as inputs"
         )
     timeout = parameters.get("timeout", 0)
@@ -48,9 +63,16 @@ def waits(parameters: dict[str, Any], problems: list[str]) -> bool:
     return wait is not False
 
 
-def refuse_unsupported(parameters: dict[str, Any], name: str) -> None:
-    """Raise UnsupportedRequestError for a tensor that lies in shared memory."""
-    if parameters and "shared_memory_region" in parameters:
-        raise UnsupportedRequestError(
-            f"tensor '{harmless_line(name)}': shared memory is not supported; send and ask for data or binary data"
-        )
+def in_shared_memory(parameters: dict[str, Any], subject: str, problems: Problems) -> bool:
+    """Whether a tensor lies in shared memory, which is a problem."""
+    if "shared_memory_region" not in parameters:
+        return False
+    problems.unsupported.append(f"{subject}: shared memory is not supported; send and ask for data or binary data")
+    return True
+
+
+def check_output(parameters: dict[str, Any], subject: str, problems: Problems) -> None:
+    """What an output is asked to be."""
+    in_shared_memory(parameters, subject, problems)
+    if parameters.get("classification"):
+        problems.unsupported.append(f"{subject}: classification is not supported; sort the output on your side")

@@ -21,7 +21,7 @@ from onnxla.serving.recorder import Recorder
 from onnxla.serving.rows import RowsPlan, join, split
 from onnxla.serving.variant import Variant
 
-_LOG = logging.getLogger("onnxla")
+_LOG = logging.getLogger("onnxla.serving")
 _MOST_TRIES = 3
 """Workers that one request may end before it is refused."""
 _clock = time.perf_counter_ns

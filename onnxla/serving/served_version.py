@@ -5,6 +5,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -28,12 +29,14 @@ from onnxla.serving.scheduler import Scheduler, serving_error
 from onnxla.serving.settings import EngineSettings
 from onnxla.serving.variant import Variant
 
-_LOG = logging.getLogger("onnxla")
+_LOG = logging.getLogger("onnxla.serving")
 _KNOWN_FAILURES = 64
 """Sets of shapes of which it is remembered that they do not compile."""
 _LIMIT_SECONDS = 60.0
 """How long that is remembered of a compile that met a limit of time or memory, which another may not."""
 _WARM_RUNS = 3
+_KEPT_SHAPES = 4
+"""Sets of shapes of the version before for which there is code before this one takes its place."""
 
 
 class ServedVersion:
@@ -73,8 +76,7 @@ class ServedVersion:
         arrived = time.perf_counter_ns()
         self._active += 1
         try:
-            given = self.code.interface.arrange(request.inputs)
-            wanted = self.code.interface.wanted(request.outputs)
+            given, wanted = self.code.interface.accept(request.inputs, request.outputs)
             variant = self.code.find(given)
             if variant is None:
                 variant = await self._made(given, request)
@@ -158,12 +160,34 @@ class ServedVersion:
 
     # Begin and end
 
-    async def warm_up(self) -> None:
+    def shapes(self) -> list[dict[str, tuple[int, ...]]]:
+        """The shapes of the inputs, without their rows, for which there is code; those used last are at the end.
+
+        Code for the values of inputs is left out.
+        """
+        found: dict[Hashable, dict[str, tuple[int, ...]]] = {}
+        for variant in self.code.variants():
+            for program in variant.model.programs:
+                if program.constants or len(program.inputs) != len(self.code.interface.inputs):
+                    continue
+                rows = {t.name: self.code.interface.rows_of(t.name) for t in program.inputs}
+                shapes = {t.name: tuple(n for k, n in enumerate(t.shape) if k != rows[t.name]) for t in program.inputs}
+                found[tuple(shapes.items())] = shapes
+        return list(found.values())
+
+    async def warm_up(self, shapes: Sequence[dict[str, tuple[int, ...]]] = ()) -> None:
         """Start workers, and run what there is code for and what the configuration says, before anybody waits: its time
-        is known then.
+        is known then. `shapes` are those of the version before: the last few of them have code here too, where they
+        fit.
 
         Raises OnnxlaErrors where a run fails.
         """
+        room = self.config.specialisations - len(self.code.variants())
+        for one in shapes[-min(room, _KEPT_SHAPES) :] if room > 0 else ():
+            with suppress(ServingError):  # it is another model now: whoever asks for these shapes is told
+                given = self._sample(Warmup(one, (), 1, 1))
+                if self.code.find(given) is None:
+                    await self._made(given, InferRequest(self.name, {}))
         try:
             await self._scheduler.prepare(self.code.variants(), self._run_zeros)
         except WorkerDied as error:

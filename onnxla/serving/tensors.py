@@ -39,6 +39,9 @@ MAX_RANK = 32
 MAX_STRINGS = 2**20
 """Most elements of one BYTES tensor: each is an object, made while other requests wait."""
 
+_TOLD = 5
+"""Most wrong elements of one tensor that an error shows."""
+
 _LENGTH = struct.Struct("<I")
 
 
@@ -143,8 +146,9 @@ def from_json(name: str, datatype: object, shape: object, data: object) -> Array
     flat = _flat(name, dims, count, data)
     types, words = _KINDS[dtype.kind]
     if not set(map(type, flat)) <= types:
-        wrong = next(element for element in flat if type(element) not in types)
-        raise _wrong(name, f"{datatype} takes {words}, and {_shown(wrong)} is among its data")
+        wrong = [element for element in flat if type(element) not in types]
+        told = ", ".join(map(_shown, wrong[:_TOLD])) + f" and {len(wrong) - _TOLD} more" * (len(wrong) > _TOLD)
+        raise _wrong(name, f"{datatype} takes {words}, and {told} {'is' if len(wrong) == 1 else 'are'} among its data")
     if dtype.kind == "O":
         return of_strings([text.encode("utf-8", "surrogatepass") for text in flat], dims)
     return from_numbers(name, datatype, dtype, flat).reshape(dims)

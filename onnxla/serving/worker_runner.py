@@ -20,7 +20,7 @@ from onnxla.serving.shared_tensors import SharedTensors
 from onnxla.serving.variant import Variant
 from onnxla.serving.worker import LONGEST_MESSAGE, error_of
 
-_LOG = logging.getLogger("onnxla")
+_LOG = logging.getLogger("onnxla.serving")
 _START_SECONDS = 120.0
 """How long a worker may take to load an artifact."""
 

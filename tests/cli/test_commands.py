@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,20 @@ def test_run_compiles_a_model_for_the_shapes_of_its_inputs() -> None:
 def test_an_artifact_takes_no_shapes(digits: Path) -> None:
     ended = onnxla("run", digits, "--dim", "batch=2")
     assert ended.code == 2 and "is compiled already" in ended.err
+
+
+def test_what_is_compiled_already_is_not_compiled(digits: Path, tmp_path: Path) -> None:
+    ended = onnxla("compile", digits)
+    assert ended.code == 2 and "is compiled already" in ended.err
+    other = tmp_path / "model.zip"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.write(DIGITS, "model.onnx")
+    for more in ((), ("--server", "http://127.0.0.1:1")):
+        ended = onnxla("compile", other, *more)
+        assert ended.code == 2 and "is a zip file, and no model" in ended.err and "give the model in it" in ended.err
+    damaged = tmp_path / "damaged.onnxla"
+    damaged.write_bytes(digits.read_bytes()[:-100])
+    assert onnxla("compile", damaged).code == 4
 
 
 def test_an_artifact_for_several_sizes_runs_on_any_of_them(tmp_path: Path) -> None:

@@ -99,11 +99,13 @@ def test_wrong_requests_are_told_all_that_is_wrong(tmp_path: Path) -> None:
                     await ask(engine, "m", inputs)
             with pytest.raises(InvalidRequestError, match="no outputs q; the model gives y, s"):
                 await ask(engine, "m", {"x": random_rows(1)}, outputs=("q", "y"))
+            with pytest.raises(InvalidRequestError, match="missing: x FP32 .*\nno outputs q; the model gives y, s"):
+                await ask(engine, "m", {}, outputs=("q",))
             with pytest.raises(UnknownModelError, match="no model 'n'"):
                 await ask(engine, "n", {})
             with pytest.raises(UnknownModelError, match="has no version '3'; there are 1"):
                 await ask(engine, "m", {}, version="3")
-            assert engine.measurements().models[0].failures == {"InvalidRequestError": 7}
+            assert engine.measurements().models[0].failures == {"InvalidRequestError": 8}
 
     in_loop(work)
 
@@ -280,13 +282,44 @@ def test_what_is_served_stays_where_the_new_files_are_bad(tmp_path: Path) -> Non
             await engine.load("m")
             await ask(engine, "m", {"x": random_rows(1)})
             (folder / "model.onnx").write_bytes(b"no model")
-            with pytest.raises(ServingError, match="model m is not loaded: version 1: "):
+            with pytest.raises(ServingError, match="^model m is not loaded: version 1: "):
                 await engine.load("m")
             await ask(engine, "m", {"x": random_rows(1)})
             (line,) = engine.index()
             assert line.state == "READY" and "loading it again failed" in line.reason
             with pytest.raises(NotReadyError, match="files have changed since it was loaded"):
                 await ask(engine, "m", {"x": random_rows(2)})
+
+    in_loop(work)
+
+
+@pytest.mark.parametrize("config", ["", "max_batch_size: 2"])
+def test_a_new_version_has_code_for_the_shapes_of_the_one_before(tmp_path: Path, config: str) -> None:
+    put(tmp_path, "m", scaled(), config=config)
+
+    async def work() -> None:
+        async with serving(tmp_path, control="explicit") as engine:
+
+            async def columns(*sizes: int) -> None:
+                for n in sizes:
+                    x, k = np.ones((1, n), np.float32), np.array(2, np.float32)
+                    assert (await ask(engine, "m", {"x": x, "k": k}))["y"].tolist() == [[3.0] * n]
+
+            await engine.load("m")
+            await columns(2, 3, 4, 5, 6, 2)
+            for version in (1, 2):  # the same one again, and one that is newer
+                if version == 2:
+                    put(tmp_path, "m", scaled(), 2)
+                await engine.load("m")
+                (counts,) = engine.statistics("m")
+                assert (counts.version, counts.compiles.count) == (str(version), 4)  # those used last
+                await columns(4, 5, 6, 2)
+                assert counts.compiles.count == 4
+            await columns(3)
+            assert counts.compiles.count == 5
+            put(tmp_path, "m", dense(), 3, "")  # another model: nothing fits
+            await engine.load("m")
+            assert engine.metadata("m").versions == ("3",)
 
     in_loop(work)
 

@@ -1,14 +1,16 @@
 """Tokens, TLS, rates, slow and many clients, back-pressure, metrics, logs, traces and the way a server ends."""
 
+import asyncio
 import io
 import json
+import logging
 import re
 import ssl
 import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,12 @@ from tritonclient.utils import InferenceServerException
 
 from onnxla.errors import FileError, InputError
 from onnxla.serving.access import Access, Kind, read_tokens
+from onnxla.serving.engine import ServingEngine
 from onnxla.serving.errors import ForbiddenError, OverloadedError, UnauthenticatedError
 from onnxla.serving.logs import start_logging
 from onnxla.serving.rates import Rates
 from onnxla.serving.server_settings import ServerSettings, table
+from onnxla.serving.settings import EngineSettings
 from tests.serving.running import Running
 from tests.serving.small_engine import SmallEngine
 from tests.serving.test_grpc import infer_input
@@ -343,7 +347,7 @@ def test_metrics_are_those_of_known_models() -> None:
     assert re.search(r"^process_resident_memory_bytes \d", text, re.MULTILINE)
 
 
-def test_every_request_is_a_line_of_json() -> None:
+def test_every_request_is_a_line_of_json(loggers: None) -> None:
     stream = io.StringIO()
     with Running(SmallEngine, log_requests=True, log="json") as server:
         start_logging("json", stream)
@@ -362,6 +366,48 @@ def test_every_request_is_a_line_of_json() -> None:
     ]
     assert lines[0]["trace_id"] == "0af7651916cd43dd8448eb211c80319c" and lines[0]["milliseconds"] > 0
     assert lines[1]["level"] == "warning" and lines[1]["error"] == "there is no model 'none'"
+
+
+@pytest.fixture
+def loggers() -> Iterator[None]:
+    """The loggers are as before, afterwards."""
+    names = ("onnxla", "onnxla.serving", "uvicorn")
+    kept = [(one, one.handlers, one.propagate, one.level) for one in map(logging.getLogger, names)]
+    yield
+    for one, handlers, propagate, level in kept:
+        one.handlers, one.propagate = handlers, propagate
+        one.setLevel(level)
+
+
+def test_what_the_engine_and_the_compiler_say_is_in_the_form_of_the_log(tmp_path: Path, loggers: None) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "1" / "model.onnx").write_bytes(b"no model")
+    (tmp_path / "two" / "2").mkdir()
+    (tmp_path / "two" / "2" / "model.onnx").write_bytes(b"neither")
+    (tmp_path / "two" / "config.pbtxt").write_text("version_policy { all {} }")
+
+    async def start() -> None:
+        engine = ServingEngine(EngineSettings(tmp_path))
+        await engine.start()
+        await engine.close()
+
+    for form in ("json", "text"):
+        stream = io.StringIO()
+        start_logging(form, stream)
+        asyncio.run(start())
+        logging.getLogger("onnxla").warning("of the compiler")
+        lines = stream.getvalue().splitlines()
+        if form == "json":
+            told = [json.loads(line) for line in lines]
+            assert [line["level"] for line in told] == ["error", "error", "warning"]
+            assert told[0]["message"].startswith("model one is not loaded: version 1: ")
+            assert told[1]["message"].startswith("model two is not loaded: version 1: ")
+            assert "\nversion 2: " in told[1]["message"] and told[1]["message"].count("is not loaded") == 1
+        else:
+            entries = [line for line in lines if not line.startswith("    ")]
+            assert len(entries) == 3 and len(lines) > 3
+            assert all(re.match(r"\d{4}-\d\d-\d\d [\d:,]+ (ERROR|WARNING) ", line) for line in entries)
 
 
 def test_a_server_that_ends_answers_what_it_has_begun() -> None:

@@ -145,6 +145,13 @@ def test_bytes_that_do_not_fit(datatype: str, shape: list[int], data: bytes, tex
         ("FP64", [1], [10**400], "FP64 cannot hold a number among its data: it is out of range"),
         ("INT8", [1], [128], "INT8 cannot hold a number among its data: it is out of range"),
         ("UINT64", [1], [-1], "UINT64 cannot hold a number among its data: it is out of range"),
+        (
+            "FP32",
+            [5],
+            [float("inf"), float("nan"), "a", None, True],
+            "FP32 takes numbers, and 'a', None, True are among its data",
+        ),
+        ("FP32", [7], ["a"] * 7, "FP32 takes numbers, and 'a', 'a', 'a', 'a', 'a' and 2 more are among its data"),
         ("INT32", [1], [1.0], "INT32 takes whole numbers, and 1.0 is among its data"),
         ("INT64", [1], [True], "INT64 takes whole numbers, and True is among its data"),
         ("BOOL", [1], [1], "BOOL takes true or false, and 1 is among its data"),
@@ -152,7 +159,7 @@ def test_bytes_that_do_not_fit(datatype: str, shape: list[int], data: bytes, tex
         ("FP32", [2, 2], [[1, 2], [3]], "nested data do not have shape [2, 2]: dimension 1 differs"),
         ("FP32", [2, 2], [[1, 2], 3], "nested data do not have shape [2, 2]: dimension 1 differs"),
         ("FP32", [2, 2], [[1, 2]], "nested data do not have shape [2, 2]: dimension 0 differs"),
-        ("FP32", [2], [[1], [2]], "FP32 takes numbers, and [1] is among its data"),
+        ("FP32", [2], [[1], [2]], "FP32 takes numbers, and [1], [2] are among its data"),
         ("FP32", [2, 1], [1, [2]], "FP32 takes numbers, and [2] is among its data"),
     ],
 )

@@ -114,8 +114,29 @@ def test_what_is_not_here_is_told(server: Running, inputs: dict[str, Any], text:
     assert answer.status == 501 and text in answer.error
 
 
+def test_what_is_not_here_is_told_with_all_else_that_is_wrong(server: Running) -> None:
+    shared = {"name": "s", "datatype": "FP32", "shape": [1], "parameters": {"shared_memory_region": "r"}}
+    message = {
+        "inputs": [X, shared],
+        "outputs": [{"name": "x", "parameters": {"classification": 3}}],
+        "parameters": {"sequence_id": 4},
+    }
+    not_here = [
+        "input 's': shared memory is not supported; send and ask for data or binary data",
+        "output 'x': classification is not supported; sort the output on your side",
+        "sequence_id: requests of one sequence are not kept together by this server; send the state as inputs",
+    ]
+    answer = ask(server, "POST", INFER, message)
+    assert (answer.status, answer.error.splitlines()) == (501, not_here)
+    answer = ask(server, "POST", INFER, {**message, "id": 5})
+    assert (answer.status, answer.error.splitlines()) == (400, ["id is not a string", *not_here])
+
+
 def test_paths_and_methods_that_are_not_there(server: Running) -> None:
-    assert ask(server, "GET", INFER).status == 404
+    for method in ("GET", "PUT", "DELETE"):
+        for path in (INFER, "/v2/models/echo/versions/1/infer"):
+            answer = ask(server, method, path)
+            assert (answer.status, answer.error) == (405, f"{method} is no method of {path}")
     assert ask(server, "POST", "/v2/models//infer", {}).status == 404
     assert ask(server, "POST", "/v2/models/echo/versions/1/2/infer", {}).status == 404
     assert "is no method of /v2/health/live" in ask(server, "POST", "/v2/health/live").error
@@ -136,12 +157,15 @@ def test_a_fault_of_the_server_tells_nothing_of_it(server: Running) -> None:
 
 def test_sizes_beyond_the_limits(server: Running) -> None:
     with Wire(server) as wire:
-        wire.send(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: a\r\ncontent-length: 999999999999\r\n\r\n")
+        wire.send(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 999999999999\r\n\r\n")
         answer = wire.answer()
-        assert answer.status == 413 and "--max-request-bytes" in answer.error
+        assert answer.status == 413
+        assert answer.error == (
+            "the request has 999999999999 bytes, more than the 100000 that this server takes (--max-request-bytes)"
+        )
         assert wire.is_closed()
     with Wire(server) as wire:
-        wire.send(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+        wire.send(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
         for _ in range(11):
             wire.send(b"2710\r\n" + bytes(10_000) + b"\r\n")
         assert wire.answer().status == 413

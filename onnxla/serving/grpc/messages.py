@@ -6,8 +6,8 @@ from typing import Any
 from tritonclient.grpc import service_pb2 as pb
 
 from onnxla.errors import harmless_line
-from onnxla.serving.errors import InvalidRequestError, UnsupportedRequestError
-from onnxla.serving.parameters import deadline_of, refuse_unsupported, waits
+from onnxla.serving.errors import InvalidRequestError
+from onnxla.serving.parameters import Problems, check_output, deadline_of, in_shared_memory, waits
 from onnxla.serving.requests import Array, InferRequest, InferResponse
 from onnxla.serving.tensors import checked_type, datatype_of, from_numbers, from_raw, of_strings, to_raw
 
@@ -41,7 +41,7 @@ def decode(message: Any, deadline: float | None) -> InferRequest:
 
     Raises InvalidRequestError with all that is wrong with it, or UnsupportedRequestError.
     """
-    problems: list[str] = []
+    problems = Problems()
     wait = True
     if message.parameters:
         parameters = parameters_of(message.parameters)
@@ -60,8 +60,11 @@ def decode(message: Any, deadline: float | None) -> InferRequest:
         if name in inputs:
             problems.append(f"input '{harmless_line(name)}' is given twice")
             continue
-        if tensor.parameters:
-            refuse_unsupported(parameters_of(tensor.parameters), name)
+        if tensor.parameters and in_shared_memory(
+            parameters_of(tensor.parameters), f"input '{harmless_line(name)}'", problems
+        ):
+            inputs[name] = None  # type: ignore[assignment]  # as below
+            continue
         try:
             if raw:
                 if tensor.HasField("contents"):
@@ -73,8 +76,7 @@ def decode(message: Any, deadline: float | None) -> InferRequest:
             problems.append(str(error))
             inputs[name] = None  # type: ignore[assignment]  # so that its second time is found; never handed on
     outputs = _outputs(message.outputs, problems) if message.outputs else None
-    if problems:
-        raise InvalidRequestError("\n".join(problems))
+    problems.require_none()
     return InferRequest(message.model_name, inputs, message.model_version, outputs, message.id, deadline, wait)
 
 
@@ -99,19 +101,13 @@ def _from_contents(name: str, tensor: Any) -> Array:
     return from_numbers(name, datatype, dtype, list(values)).reshape(shape)
 
 
-def _outputs(listed: Any, problems: list[str]) -> tuple[str, ...]:
+def _outputs(listed: Any, problems: Problems) -> tuple[str, ...]:
     names = [output.name for output in listed]
     for place, output in enumerate(listed):
         if output.name in names[:place]:
             problems.append(f"output '{harmless_line(output.name)}' is asked for twice")
         if output.parameters:
-            parameters = parameters_of(output.parameters)
-            refuse_unsupported(parameters, output.name)
-            if parameters.get("classification"):
-                raise UnsupportedRequestError(
-                    f"output '{harmless_line(output.name)}': classification is not supported; "
-                    "sort the output on your side"
-                )
+            check_output(parameters_of(output.parameters), f"output '{harmless_line(output.name)}'", problems)
     return tuple(names)
 
 

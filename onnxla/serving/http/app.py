@@ -112,8 +112,8 @@ class _RoutingError(ServingError):
 
 def _routing_error(scope: dict[str, Any], error: HTTPException) -> ServingError:
     path = harmless_line(scope["path"])
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return _RoutingError(f"{scope['method']} is no method of {path}", error.status_code)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED or model_of(scope["path"]) is not None:
+        return _RoutingError(f"{scope['method']} is no method of {path}", HTTPStatus.METHOD_NOT_ALLOWED)
     if error.status_code == HTTPStatus.NOT_FOUND:
         return _RoutingError(f"there is no {path} here: docs/serving.md lists the routes", error.status_code)
     return _RoutingError(str(error.detail), error.status_code)

@@ -40,7 +40,7 @@ class Bodies:
         """The body, which counts until `release`. Raises ServingError, or GoneError."""
         announced = headers.get(b"content-length")
         if announced is not None and int(announced) > self._max_bytes:  # digits alone, or the parser had refused it
-            raise self._too_large(f"the request has {int(announced)} bytes")
+            raise self._too_large(f"the request has {int(announced)} bytes, more")
         body = await self._received(receive)
         encoding = headers.get(b"content-encoding")
         if encoding is None or encoding == b"identity":

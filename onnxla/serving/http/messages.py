@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxla.errors import harmless_line
-from onnxla.serving.errors import InvalidRequestError, ServingError, UnsupportedRequestError
-from onnxla.serving.parameters import check_parameters, deadline_of, refuse_unsupported, waits
+from onnxla.serving.errors import InvalidRequestError, ServingError
+from onnxla.serving.parameters import Problems, check_output, check_parameters, deadline_of, in_shared_memory, waits
 from onnxla.serving.requests import Array, InferRequest, InferResponse
 from onnxla.serving.tensors import datatype_of, from_json, from_raw, to_json, to_raw
 
@@ -56,7 +56,7 @@ def decode(model: str, version: str, body: bytes, json_length: bytes | None) -> 
         place = _header_length(json_length, size)
         text = body[:place]
     message = read_json(text, "the request")
-    problems: list[str] = []
+    problems = Problems()
     identity = message.get("id", "")
     if type(identity) is not str:
         problems.append("id is not a string")
@@ -64,8 +64,7 @@ def decode(model: str, version: str, body: bytes, json_length: bytes | None) -> 
     inputs = _inputs(message.get("inputs"), body, place, problems)
     outputs, form = _outputs(message.get("outputs"), parameters.get("binary_data_output") is True, problems)
     deadline, wait = deadline_of(parameters, problems), waits(parameters, problems)
-    if problems:
-        raise InvalidRequestError("\n".join(problems))
+    problems.require_none()
     return InferRequest(model, inputs, version, outputs, identity, deadline, wait), form
 
 
@@ -78,7 +77,7 @@ def _header_length(text: bytes, size: int) -> int:
     return length
 
 
-def _inputs(listed: object, body: bytes, place: int, problems: list[str]) -> dict[str, Array]:
+def _inputs(listed: object, body: bytes, place: int, problems: Problems) -> dict[str, Array]:
     inputs: dict[str, Array] = {}
     if type(listed) is not list:
         problems.append("inputs is not a list of tensors")
@@ -93,7 +92,9 @@ def _inputs(listed: object, body: bytes, place: int, problems: list[str]) -> dic
             problems.append(f"input '{harmless_line(name)}' is given twice")
             continue
         parameters = check_parameters(tensor.get("parameters"), f"input '{harmless_line(name)}': parameters", problems)
-        refuse_unsupported(parameters, name)
+        if in_shared_memory(parameters, f"input '{harmless_line(name)}'", problems):
+            inputs[name] = None  # type: ignore[assignment]  # as below
+            continue
         length = parameters.get("binary_data_size")
         try:
             if length is None:
@@ -120,7 +121,7 @@ def _inputs(listed: object, body: bytes, place: int, problems: list[str]) -> dic
     return inputs
 
 
-def _outputs(listed: object, binary: bool, problems: list[str]) -> tuple[tuple[str, ...] | None, Form]:
+def _outputs(listed: object, binary: bool, problems: Problems) -> tuple[tuple[str, ...] | None, Form]:
     if listed is None:
         return None, Form(True) if binary else _JSON
     if type(listed) is not list:
@@ -135,11 +136,7 @@ def _outputs(listed: object, binary: bool, problems: list[str]) -> tuple[tuple[s
         if name in by_name:
             problems.append(f"output '{harmless_line(name)}' is asked for twice")
         parameters = check_parameters(output.get("parameters"), f"output '{harmless_line(name)}': parameters", problems)
-        refuse_unsupported(parameters, name)
-        if parameters.get("classification"):
-            raise UnsupportedRequestError(
-                f"output '{harmless_line(name)}': classification is not supported; sort the output on your side"
-            )
+        check_output(parameters, f"output '{harmless_line(name)}'", problems)
         wanted = parameters.get("binary_data", binary)
         if type(wanted) is not bool:
             problems.append(f"output '{harmless_line(name)}': binary_data is neither true nor false")
