@@ -1,4 +1,4 @@
-"""`onnxla ops`: which operators of ONNX, or operations of TensorFlow or StableHLO, there are import rules for."""
+"""`onnxla ops`: which operators of ONNX, or operations of TensorFlow, StableHLO or HLO, there are import rules for."""
 
 from itertools import groupby
 from typing import Annotated
@@ -10,6 +10,7 @@ from onnxla.cli.output import count, print_json, say, table
 
 TensorFlow = Annotated[bool, typer.Option("--tensorflow", help="TensorFlow's operations instead of ONNX's.")]
 StableHlo = Annotated[bool, typer.Option("--stablehlo", help="StableHLO's operations instead of ONNX's.")]
+Hlo = Annotated[bool, typer.Option("--hlo", help="The operations of XLA's HLO text instead of ONNX's.")]
 Search = Annotated[str, typer.Argument(help="Only operators whose name holds this.")]
 
 
@@ -17,6 +18,7 @@ def ops(
     search: Search = "",
     tensorflow: TensorFlow = False,
     stablehlo: StableHlo = False,
+    hlo: Hlo = False,
     as_json: arguments.Json = False,
 ) -> None:
     """Print the operators that can be imported, and for which opsets."""
@@ -25,6 +27,9 @@ def ops(
         return
     if stablehlo:
         _print_stablehlo(search, as_json)
+        return
+    if hlo:
+        _print_hlo(search, as_json)
         return
     from onnxla.frontends.onnx import rules
     from onnxla.frontends.onnx.registry import RuleEntry, coverage
@@ -62,6 +67,12 @@ def _print_stablehlo(search: str, as_json: bool) -> None:
     from onnxla.frontends.hlo.registry import coverage
 
     _print_names([name for name in coverage() if search.lower() in name.lower()], as_json)
+
+
+def _print_hlo(search: str, as_json: bool) -> None:
+    from onnxla.hlo.unknown_opcodes import known_opcodes
+
+    _print_names([name for name in known_opcodes() if search.lower() in name.lower()], as_json)
 
 
 def _print_names(names: list[str], as_json: bool) -> None:

@@ -49,7 +49,8 @@ def is_text(model: Any) -> bool:
 def read_hlo(model: Any, limits: Limits | None = None, weights: Weights | None = None) -> HloModel:
     """What `model` says. `weights` gives constants that XLA's text elides; else they are looked for beside a file.
 
-    Raises ModelFormatError for what cannot be read, HloError for text that breaks the language, ResourceLimitError.
+    Raises ModelFormatError for what cannot be read, HloError for text that breaks the language,
+    UnsupportedOpError for operations of XLA's text that are not known, ResourceLimitError.
     """
     limits = limits or Limits.from_environment()
     if isinstance(model, (Module, Program)):

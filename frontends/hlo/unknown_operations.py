@@ -25,8 +25,10 @@ def _way_out(full: str) -> str:
     dialect, _, name = full.partition(".")
     if dialect in ("stablehlo", "mhlo") and name in _BETWEEN_DEVICES:
         return "write the program for one device, without tokens"
-    close = get_close_matches(full[:_LONGEST_NAME], list(coverage()), 1, _SPELLING_CUTOFF)
-    meant = f"is {close[0]} meant? " if close else ""
+    home = "stablehlo." if dialect == "mhlo" else f"{dialect}."
+    own = [known.removeprefix(home) for known in coverage() if known.startswith(home)]
+    close = get_close_matches(name[:_LONGEST_NAME], own, 1, _SPELLING_CUTOFF)
+    meant = f"is {dialect}.{close[0]} meant? " if close else ""
     if dialect == "chlo":
         return meant + "jax.export writes it out in operations of StableHLO"
     return meant + "write it in operations of StableHLO: onnxla ops --stablehlo lists those that there are rules for"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import onnx.defs
@@ -48,22 +47,6 @@ def attributes_of(node: NodeProto, bindings: Mapping[str, AttributeProto]) -> di
         elif attribute.ref_attr_name in bindings:
             found[attribute.name] = bindings[attribute.ref_attr_name]
     return found
-
-
-def unknown_attributes(node: NodeProto, opset: int) -> list[str]:
-    """The attributes of a node that its operator does not have at this opset; none where the standard has no say."""
-    known = _attribute_names(node.op_type, opset, normal_domain(node.domain))
-    if known is None:
-        return []
-    return [a.name for a in node.attribute if a.name not in known and not a.name.startswith("__")]
-
-
-@cache
-def _attribute_names(op_type: str, opset: int, domain: str) -> frozenset[str] | None:
-    try:
-        return frozenset(onnx.defs.get_schema(op_type, opset, domain).attributes)
-    except onnx.defs.SchemaError:
-        return None
 
 
 def local_call(function: FunctionProto, attributes: Mapping[str, AttributeProto]) -> FunctionCall:

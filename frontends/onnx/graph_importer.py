@@ -24,11 +24,12 @@ from onnxla.frontends.onnx.failed_values import COMPUTING, Binding
 from onnxla.frontends.onnx.functions import (
     FunctionCall,
     attributes_of,
+    has_standard_body,
     local_call,
     standard_call,
-    unknown_attributes,
 )
 from onnxla.frontends.onnx.missing_rules import no_rule_problem
+from onnxla.frontends.onnx.node_form import faults_of_form, unknown_attributes
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import NoRule, Rule, RuleResult, lookup, normal_domain, qualified_name
 from onnxla.frontends.onnx.session import Session
@@ -46,6 +47,22 @@ from onnxla.hlo.types import Array
 
 _RUN_IN_ANY_CASE = {"Loop": ("body",), "Scan": ("body",)}
 """Subgraphs that are imported whatever the node reads. Of an If only one may be."""
+
+_SCAN_WITHOUT_LENGTHS = 9
+"""The first opset whose Scan has no lengths of sequences as its first input."""
+
+
+def _require_form(view: NodeView, node: NodeProto, attributes: Mapping[str, AttributeProto]) -> None:
+    """A problem where a node is not what its operator is, whatever it reads."""
+    unknown = unknown_attributes(node, view.opset)
+    if unknown:
+        view.unsupported(
+            f"{node.op_type} has no attribute {', '.join(unknown)} at opset {view.opset}",
+            "the model was written for another opset than it imports",
+        )
+    faults = list(faults_of_form(node, attributes, view.opset))
+    if faults:
+        view.malformed("; ".join(faults))
 
 
 class GraphImporter(SessionHost):
@@ -178,20 +195,17 @@ class GraphImporter(SessionHost):
         local = self.session.functions.get((domain, node.op_type, node.overload))
         if local is not None:
             return self._call(view, local_call(local, attributes), inputs)
-        unknown = unknown_attributes(node, view.opset)
-        if unknown:
-            view.unsupported(
-                f"{node.op_type} has no attribute {', '.join(unknown)} at opset {view.opset}",
-                "the model was written for another opset than it imports",
-            )
         try:
             rule = lookup(node.op_type, domain, view.opset)
         except NoRule as error:
+            if has_standard_body(node.op_type, domain, view.opset):
+                _require_form(view, node, attributes)
             call = standard_call(node, attributes, view.opset, inputs)
             if call is None:
                 problem = no_rule_problem(error, node.op_type, domain, view.source, view.details())
                 raise UnknownOperation(problem) from None
             return self._call(view, call, inputs)
+        _require_form(view, node, attributes)
         try:
             return self._by_rule(rule, view, node, inputs, attributes)
         except Poisoned:
@@ -223,7 +237,18 @@ class GraphImporter(SessionHost):
         for name in names:
             graph = view.graph(name)
             with contextlib.suppress(Poisoned):
-                self.import_body(graph, [POISON] * len(graph.input), Builder(name, view.source), None)
+                self.import_body(
+                    graph, self._in_body(node, graph, inputs, view.opset), Builder(name, view.source), None
+                )
+
+    def _in_body(self, node: NodeProto, graph: GraphProto, inputs: Sequence[Binding], opset: int) -> list[Poison]:
+        """What stands for the inputs of a body: a carried or scanned value is computed in it where it is outside."""
+        first = 2 if node.op_type == "Loop" else 0
+        outside = inputs[1:] if node.op_type == "Scan" and opset < _SCAN_WITHOUT_LENGTHS else inputs
+        found = [POISON] * len(graph.input)
+        for i, value in list(enumerate(outside[: len(found)]))[first:]:
+            found[i] = poison_of_unknown([value], self.known_value)
+        return found
 
     def _results(self, view: NodeView, result: "RuleResult | Sequence[Binding]") -> Sequence[Binding]:
         single = isinstance(result, Value)

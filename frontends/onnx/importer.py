@@ -28,7 +28,7 @@ from onnxla.frontends.onnx.graph_importer import GraphImporter
 from onnxla.frontends.onnx.model_file import NEWEST_OPSET, ModelSource, OnnxModel, read_model
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.signature import MOST_DIMENSIONS, STRINGS, places_of, signature_of, tensor_spec
-from onnxla.frontends.onnx.structure import check_structure
+from onnxla.frontends.onnx.unknown_operators import require_graph
 from onnxla.frontends.onnx.values import ChosenStrings, Value, describe, tensors_of
 from onnxla.frontends.onnx.vocabulary import strings_of_input, vocabulary
 from onnxla.frontends.poison import POISON, Poison
@@ -133,7 +133,7 @@ def walk(
     limits = session.limits
     if len(model.proto.graph.node) > limits.nodes:
         raise ResourceLimitError(f"the model has {len(model.proto.graph.node)} nodes; the limit is {limits.nodes}")
-    check_structure(model)
+    require_graph(model)
     _require_known_opset(model)
     _require_nodes_within(limits.nodes, session)
     values = {name: np.asarray(value) for name, value in constants.items()}

@@ -12,6 +12,7 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.host import Host
+from onnxla.frontends.onnx.node_form import kind_name
 from onnxla.frontends.onnx.values import ChosenStrings, OptionalValue, SequenceValue, StringConstant, Value, describe
 from onnxla.frontends.poison import Poison
 from onnxla.frontends.problems import FOR_ONNX, Poisoned, ProblemFound, text_problem
@@ -43,11 +44,6 @@ _FIELD_OF_TYPE: dict[int, str] = {
     AttributeProto.INTS: "ints",
     AttributeProto.STRINGS: "strings",
 }
-
-
-def _type_name(code: int) -> str:
-    known = code in AttributeProto.AttributeType.values()
-    return AttributeProto.AttributeType.Name(code) if known else f"of type {code}"
 
 
 class NodeView:
@@ -108,7 +104,7 @@ class NodeView:
         if isinstance(value, Poison):
             raise Poisoned
         if value is None:
-            self._malformed(f"input {i} is missing")
+            self.malformed(f"input {i} is missing")
         return value
 
     def input(self, i: Int) -> Instruction:
@@ -137,7 +133,7 @@ class NodeView:
         if isinstance(value, OptionalValue) and isinstance(value.value, SequenceValue):
             return value.value
         if not isinstance(value, SequenceValue):
-            self._malformed(f"input {self.input_name(i)} is {describe(value)}, where a sequence was expected")
+            self.malformed(f"input {self.input_name(i)} is {describe(value)}, where a sequence was expected")
         return value
 
     def strings_constant(self, i: Int) -> Array:
@@ -145,7 +141,7 @@ class NodeView:
         value = self.value(i)
         self.require_closed(value)
         if not isinstance(value, StringConstant):
-            self._malformed(f"input {self.input_name(i)} is {describe(value)}, where strings were expected")
+            self.malformed(f"input {self.input_name(i)} is {describe(value)}, where strings were expected")
         return value.array
 
     def require_closed(self, value: Value) -> None:
@@ -183,7 +179,7 @@ class NodeView:
         """`constant(i)` as Python integers, flattened. The tensor must be of an integer type."""
         value = self.constant(i)
         if value.dtype.kind not in "iu":
-            self._malformed(f"input {self.input_name(i)} is {describe(self.input(i))}; integers were expected")
+            self.malformed(f"input {self.input_name(i)} is {describe(self.input(i))}; integers were expected")
         return tuple(int(n) for n in value.reshape(-1))
 
     def optional_constant_ints(self, i: Int) -> tuple[Int, ...] | None:
@@ -268,19 +264,19 @@ class NodeView:
         attribute = self._attributes.get(name)
         if attribute is None:
             if default is _REQUIRED:
-                self._malformed(f"the attribute {name} is missing")
+                self.malformed(f"the attribute {name} is missing")
             return default
         # Models of the first IR versions leave the type out.
         if attribute.type not in (kind, AttributeProto.UNDEFINED):
-            found, wanted = (_type_name(code) for code in (attribute.type, kind))
-            self._malformed(f"the attribute {name} is {found}, not {wanted}")
+            found, wanted = (kind_name(code) for code in (attribute.type, kind))
+            self.malformed(f"the attribute {name} is {found}, not {wanted}")
         return convert(getattr(attribute, _FIELD_OF_TYPE[kind]))
 
     def _text(self, value: bytes) -> str:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            self._malformed("a string attribute is not UTF-8")
+            self.malformed("a string attribute is not UTF-8")
 
     # Subgraphs
 
@@ -333,7 +329,8 @@ class NodeView:
                 hint = f"give the value while compiling, constants={{{given}}}{f'; or {hint}' if hint else ''}"
         raise ProblemFound(Problem(DynamicShapeError, cause, self.source, details, hint or FOR_ONNX[DynamicShapeError]))
 
-    def _malformed(self, cause: str) -> NoReturn:
+    def malformed(self, cause: str) -> NoReturn:
+        """The node is not what the standard says a node of its operator is."""
         self._stop(CompileError, f"{self.op_type}: {cause}", "")
 
     def _stop(self, kind: type[CompileError], cause: str, hint: str) -> NoReturn:

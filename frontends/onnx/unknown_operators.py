@@ -1,10 +1,10 @@
-"""Operators that no sizes of inputs make known: looked for while sizes are open and nothing can be imported."""
+"""Operators that nothing makes known: looked for where nothing can be imported, for open sizes or a broken graph."""
 
 from collections.abc import Iterable, Iterator
 
 from onnx import NodeProto
 
-from onnxla.errors import Problem, SourceNode
+from onnxla.errors import ModelFormatError, Problem, SourceNode
 from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.functions import has_standard_body
 from onnxla.frontends.onnx.missing_rules import no_rule_problem
@@ -17,7 +17,23 @@ rules.load()
 
 def unknown_operators(model: OnnxModel) -> list[Problem]:
     """A problem for each node that the outputs need and that has neither rule nor body. Raises ModelFormatError."""
-    check_structure(model)
+    require_graph(model)
+    return _unknown(model)
+
+
+def require_graph(model: OnnxModel) -> None:
+    """Raise one ModelFormatError for all faults of structure, which has the operators that are unknown as well."""
+    try:
+        check_structure(model)
+    except ModelFormatError as error:
+        try:
+            unknown = _unknown(model)
+        except ModelFormatError:  # what the outputs need is not known
+            unknown = []
+        raise ModelFormatError("\n".join([str(error), *map(str, unknown)])) from None
+
+
+def _unknown(model: OnnxModel) -> list[Problem]:
     functions = functions_of(model)
     graph = model.proto.graph
 

@@ -5,6 +5,7 @@ without it, so that the report lists root causes only, and all of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from onnxla.errors import (
@@ -81,11 +82,18 @@ class GraphImporter(SessionHost):
         self.outputs[name] = POISON
 
     def run(self, wanted: Iterable[str]) -> None:
-        """Import the nodes that `wanted` need, those with effects among them in order."""
+        """Import the nodes that `wanted` need, those with effects among them in order.
+
+        Problems are in the order of the body's nodes, which is not that in which they are imported.
+        """
+        found: list[tuple[int, Problem]] = []
         for node in ordered(self.body, [*wanted, *self.body.control_results]):
             if node.name not in self.outputs:
                 self.session.count_node(node.op, node.name)
+                before = self.problem_count()
                 self._import_node(node)
+                found += [(node.index, problem) for problem in self.forget_problems(before)]
+        self.note_problems([problem for _, problem in sorted(found, key=itemgetter(0))])
 
     def value(self, edge: Edge) -> Value:
         """The value of an edge. Raises Poisoned where it failed."""

@@ -2,8 +2,8 @@
 
 Names may have their `%` or not, operands their types or not. What cannot change the result
 (sharding, schedules, layouts, ...) is skipped; what could and is not understood is
-an error. Any text at all gives a module or an HloError with line and column, within `Limits`; instructions that read
-and cannot be are all in one error.
+an error. Any text at all gives a module or an error with line and column, within `Limits`; instructions that read
+and cannot be are all in one error: an UnsupportedOpError where they are only not supported.
 """
 
 import math
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from onnxla.config import Limits
-from onnxla.errors import HloError, ResourceLimitError, SourceNode
+from onnxla.errors import HloError, OnnxlaError, Problem, ResourceLimitError, SourceNode, UnsupportedOpError
 from onnxla.hlo import xla_forms
 from onnxla.hlo.attributes import unquote
 from onnxla.hlo.literal import Literal
@@ -59,8 +59,10 @@ _HARMLESS = frozenset(
 
 
 def parse_module(text: str, *, weights: Weights | None = None, limits: Limits | None = None) -> Module:
-    """The module that `text` spells. Raises HloError with all instructions that are none, or ResourceLimitError beyond
-    `limits`.
+    """The module that `text` spells.
+
+    Raises HloError with all instructions that are none, UnsupportedOpError with all operations and element types that
+    are not supported where these are all that is wrong, and ResourceLimitError beyond `limits`.
 
     `weights` gives the constants that the text elides as `{...}`; without it they are an error.
     """
@@ -79,10 +81,13 @@ def parse_module(text: str, *, weights: Weights | None = None, limits: Limits | 
     return module
 
 
-def _report(faults: Sequence[str]) -> HloError:
+def _report(faults: Sequence[str | Problem]) -> OnnxlaError:
+    unsupported = [fault for fault in faults if isinstance(fault, Problem)]
+    if len(unsupported) == len(faults):
+        return UnsupportedOpError(unsupported)
     head = "" if len(faults) == 1 else f"{len(faults)} problems\n"
     more = f"\nand {len(faults) - _MOST_FAULTS} more" if len(faults) > _MOST_FAULTS else ""
-    return HloError(head + "\n".join(faults[:_MOST_FAULTS]) + more)
+    return HloError(head + "\n".join(map(str, faults[:_MOST_FAULTS])) + more)
 
 
 def zero_weights(name: str, type: TensorType) -> Array:
@@ -121,10 +126,11 @@ class _Parser:
         """Of the tensor type read last."""
         self.depths: dict[Computation, int] = {}
         self.count = 0
-        self.faults: list[str] = []
-        """Of instructions: what is wrong, and where. Others with their declared types stand in their places."""
-        self.strange = ""
-        """What is wrong with an element type that was read, and where."""
+        self.faults: list[str | Problem] = []
+        """Of instructions: what is wrong, and where; problems are what is not supported. Others with their declared
+        types stand in their places."""
+        self.strange: Problem | None = None
+        """An element type that was read and is not supported."""
         self.is_scheduled = False
         """Whether XLA wrote it after its passes: its fusions are not ours, so they are calls here."""
 
@@ -218,15 +224,16 @@ class _Parser:
         if name in values:
             self.reader.fail(f"a second instruction is called {name}", start)
         self.reader.expect("=", f"after {name}")
-        self.strange = ""
+        self.strange = None
         type = self.type()
         order = self.order
         opcode_at = self.reader.at
         opcode = self.reader.expect_match(_OPCODE, "an operation")[0]
-        is_known = opcode in OPS or opcode in xla_forms.FORMS
-        if not is_known or self.strange:
-            unknown = f"unknown operation {opcode}\n{self.reader.place(opcode_at)}\n  hint   {way_out(opcode)}"
-            self.faults.append(self.strange if is_known else unknown)
+        if opcode not in OPS and opcode not in xla_forms.FORMS:
+            cause = f"unknown operation {opcode}\n{self.reader.place(opcode_at)}"
+            self.strange = Problem(UnsupportedOpError, cause, hint=way_out(opcode))
+        if self.strange:
+            self.faults.append(self.strange)
             return self.skipped(name, opcode, type, order, values, parameters)
         self.reader.expect("(", f"after {opcode}")
         known: dict[str, Any] = {}
@@ -363,7 +370,8 @@ class _Parser:
         start = self.reader.at
         element = self.reader.expect_match(_ELEMENT, "a type")[1]
         if element not in ELEMENT_TYPES:
-            self.strange = self.strange or f"element type {element} is not supported\n{self.reader.place(start)}"
+            cause = f"element type {element} is not supported\n{self.reader.place(start)}"
+            self.strange = self.strange or Problem(UnsupportedOpError, cause)
         dimensions = self.reader.expect_match(_DIMENSIONS, "static dimensions, such as [2,3]")[0]
         self.reader.expect("]")
         shape = tuple(int(n) for n in dimensions.split(",") if n.strip())

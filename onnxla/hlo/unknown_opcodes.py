@@ -14,6 +14,11 @@ _BETWEEN_DEVICES = (
 _OF_SCHEDULES = ("async", "copy")
 
 
+def known_opcodes() -> list[str]:
+    """The operations that are read, forms that XLA writes and dumps of ours do not have among them."""
+    return sorted({*OPS, *xla_forms.FORMS})
+
+
 def way_out(opcode: str) -> str:
     """What to do about an operation that is unknown, for the hint of an error."""
     base, _, step = opcode.rpartition("-")
@@ -22,6 +27,6 @@ def way_out(opcode: str) -> str:
         return "write the program for one device, without tokens"
     if stem in _OF_SCHEDULES:
         return 'take the text before XLA\'s passes, in JAX lower(...).as_text("hlo")'
-    close = get_close_matches(opcode[:_LONGEST_NAME], [*OPS, *xla_forms.FORMS], 1, _SPELLING_CUTOFF)
+    close = get_close_matches(opcode[:_LONGEST_NAME], known_opcodes(), 1, _SPELLING_CUTOFF)
     meant = f"is {close[0]} meant? " if close else ""
-    return f"{meant}write it in operations that are known: onnxla ops --stablehlo lists those of StableHLO"
+    return f"{meant}write it in operations that are known: onnxla ops --hlo lists them"

@@ -65,5 +65,18 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         assert onnxla(*command.split(), PROGRAMS / "scan.mlir").code == 2
 
 
-def test_ops_lists_operations_of_stablehlo() -> None:
+def test_unknown_operations_of_xlas_text_are_3(tmp_path: Path) -> None:
+    """As those of StableHLO's; a text that is none besides is 2."""
+    path = tmp_path / "two.hlo"
+    path.write_text("ENTRY main {\n  x = f32[2] parameter(0)\n  y = f32[2] wave(x)\n  ROOT z = f32[2] negat(y)\n}\n")
+    for command in ("explain", "compile", "opt"):
+        ended = onnxla(command, path)
+        assert ended.code == 3 and "UnsupportedOpError: 2 problems" in ended.err and "negate meant?" in ended.err
+    path.write_text(path.read_text().replace("negat(y)", "negate(nosuch)"))
+    ended = onnxla("explain", path)
+    assert ended.code == 2 and "HloError: 2 problems" in ended.err and "unknown operation wave" in ended.err
+
+
+def test_ops_lists_operations_of_stablehlo_and_of_hlo() -> None:
     assert "stablehlo.dot_general" in json.loads(onnxla("ops", "dot", "--stablehlo", "--json").out)
+    assert json.loads(onnxla("ops", "dynamic-s", "--hlo", "--json").out) == ["dynamic-slice"]

@@ -164,6 +164,50 @@ def test_inside_of_loops() -> None:
     assert named(error_of(nodes, {"y": F})) == ["wave", "scan/swim"]
 
 
+def test_what_a_body_makes_of_a_carried_value_that_is_computed() -> None:
+    """Where what a loop carries is computed before it, and where it is constant and may be in the body."""
+    inner = body_of(
+        [
+            node("Identity", ["c"], ["d"]),
+            node("Surf", ["v"], ["u"], name="surf"),
+            node("Unique", ["u"], ["w"], name="unique"),
+        ],
+        {"i": (INT, []), "c": (BOOL, []), "v": (F, [2, 3])},
+        {"d": BOOL, "w": F},
+    )
+    loop = node("Loop", ["n", "", "w"], ["y"], body=inner, name="loop")
+    assert named(error_of([WAVE, loop], {"y": F}, n=np.array(3))) == ["wave", "loop/surf", "loop/unique"]
+    assert named(error_of([WAVE, loop], {"y": F}, n=np.array(3), x=X)) == ["wave", "loop/surf"]
+    scanned = body_of([node("Unique", ["v"], ["u"], name="unique")], {"v": (F, [3])}, {"u": F})
+    scan = node("Scan", ["w"], ["y"], body=scanned, num_scan_inputs=1, name="scan")
+    assert named(error_of([WAVE, scan], {"y": F})) == ["wave", "scan/unique"]
+    assert named(error_of([WAVE, scan], {"y": F}, x=X)) == ["wave"]
+
+
+FORMS = {
+    "Cast: no element type for ONNX data type 99": node("Cast", ["v"], ["y"], to=99),
+    "Conv: input 1 is missing": node("Conv", ["v"], ["y"]),
+    "Unsqueeze: input 1 is missing": node("Unsqueeze", ["v"], ["y"]),
+    "Concat: the attribute axis is missing": node("Concat", ["v"], ["y"]),
+    "Gemm: the attribute alpha is STRING, not FLOAT": node("Gemm", ["v", "x"], ["y"], alpha="q"),
+    "Softmax: the attribute axis is FLOAT, not INT": node("Softmax", ["v"], ["y"], axis=1.5),
+    "Relu: 2 inputs, where at most 1 may be": node("Relu", ["v", "x"], ["y"]),
+    "Gather: the attribute axis is FLOAT, not INT; input 1 is missing": node("Gather", ["v"], ["y"], axis=1.5),
+}
+
+
+@pytest.mark.parametrize(("cause", "wrong"), FORMS.items(), ids=FORMS.keys())
+def test_the_form_of_a_node_is_wrong_whatever_it_reads(cause: str, wrong: NodeProto) -> None:
+    behind = error_of([node("Wave", ["x"], ["v"], name="wave"), wrong], {"y": F})
+    assert [p.cause for p in behind.problems][1:] == [cause]
+    assert [p.cause for p in error_of([node("Neg", ["x"], ["v"]), wrong], {"y": F}).problems] == [cause]
+
+
+def test_inputs_that_are_left_out_at_the_end_are_not_too_many() -> None:
+    model = model_of([node("Relu", ["x", "", ""], ["y"])], {"x": X}, {"y": F})
+    assert import_model(model).outputs[0].shape == (2, 3)
+
+
 def test_an_operator_of_another_domain_is_recognised() -> None:
     error = error_of([node("FusedMatMul", ["x", "x"], ["y"], name="product")], {"y": F})
     assert error.problems[0].hint == (

@@ -171,6 +171,29 @@ def test_a_graph_that_is_none_is_refused(nodes: list[NodeProto], outputs: list[s
     assert str(caught.value) == f"test is not a valid model\n  {message}"
 
 
+def test_a_graph_that_is_none_is_refused_with_its_unknown_operators() -> None:
+    """Surf is needed by no output, and in a cycle it is not known what is."""
+    nodes = [
+        node("Wave", ["x"], ["a"], name="wave"),
+        node("Neg", ["ghost"], ["b"], name="n"),
+        node("Surf", ["x"], ["c"]),
+    ]
+    model = model_of([*nodes, node("Add", ["a", "b"], ["y"])], {"x": X}, ["y"])
+    with pytest.raises(ModelFormatError) as caught:
+        import_model(model)
+    assert str(caught.value) == (
+        "test is not a valid model\n"
+        "  node n (Neg) of the graph reads 'ghost', which nothing makes\n"
+        "Wave at opset 21 has no import rule\n"
+        "  node   wave (Wave, opset 21), node 0\n"
+        "  hint   define Wave as a function in the model, or export it in operators of ONNX"
+    )
+    cycle = [node("Wave", ["b"], ["a"], name="wave"), node("Neg", ["a"], ["b"], name="n")]
+    with pytest.raises(ModelFormatError) as caught:
+        import_model(model_of(cycle, {"x": X}, ["a"]))
+    assert str(caught.value) == "test is not a valid model\n  the nodes wave, n form a cycle in the graph"
+
+
 def test_two_inputs_of_one_name_are_refused() -> None:
     model = model_of([node("Neg", ["x"], ["y"])], {"x": X}, ["y"])
     model.graph.input.append(model.graph.input[0])

@@ -105,7 +105,18 @@ def test_strings_at_run_time() -> None:
     nodes = [
         node("Stemmer", ["words"], ["tokens"], domain="com.microsoft", name="/stemmer"),
         node("Flatten", ["tokens"], ["flat"]),
-        node("TfIdfVectorizer", ["flat"], ["y"], mode="TF", min_gram_length=1, max_gram_length=1, max_skip_count=0),
+        node(
+            "TfIdfVectorizer",
+            ["flat"],
+            ["y"],
+            mode="TF",
+            min_gram_length=1,
+            max_gram_length=1,
+            max_skip_count=0,
+            ngram_counts=[0],
+            ngram_indexes=[0],
+            pool_int64s=[0],
+        ),
         node("NonZero", ["x"], ["places"], name="/nonzero"),
     ]
     model = model_of(nodes, {"x": X}, {"y": F, "places": INT}, domains={"com.microsoft": 1})

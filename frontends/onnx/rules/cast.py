@@ -49,7 +49,8 @@ def cast_to_named_type(node: NodeView, b: Builder) -> Instruction:
     name = node.string("to")
     if name not in TensorProto.DataType.keys():
         node.unsupported(f"the data type {name} is not known", "the names are those of TensorProto.DataType")
-    return convert(node, b, node.input(0), element_of_code(TensorProto.DataType.Value(name)))
+    element = element_of_code(TensorProto.DataType.Value(name))
+    return convert(node, b, node.input(0), element)
 
 
 @onnx_op("Cast", since=6)
@@ -65,10 +66,10 @@ def cast_like(node: NodeView, b: Builder) -> Value:
 
 def cast_to(node: NodeView, b: Builder, code: int) -> Value:
     """Input 0 as the element type `code`. Strings are read as numbers where they are known."""
+    element = None if code == STRING else element_of_code(code)
     x = node.value(0)
-    if code == STRING:
+    if element is None:
         return x if isinstance(x, (StringConstant, ChosenStrings)) else _written(node)
-    element = element_of_code(code)
     if isinstance(x, StringConstant):
         return b.constant(_read(node, x.array.reshape(-1).tolist(), element).reshape(x.array.shape))
     node.require_closed(x)
@@ -99,8 +100,8 @@ def _read(node: NodeView, strings: Sequence[str], element: ElementType) -> Array
 
 @onnx_op("BitCast", since=26)
 def bit_cast(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
     element = element_of_code(node.int("to"))
+    x = node.input(0)
     if element.bits != x.tensor_type.element.bits:
         node.shape_error(f"{x.tensor_type.element} and {element} differ in width")
     return b.bitcast_convert(x, x.tensor_type.with_element(element))

@@ -438,3 +438,24 @@ def test_what_is_taken_for_hlo(tmp_path: Path) -> None:
         onnxla.compile("some\nwords")
     with pytest.raises(ModelFormatError, match="cannot be read as HLO text"):
         read_hlo(tmp_path / "absent.mlir")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("stablehlo.exponentiall", "is stablehlo.exponential meant? "),
+        ("stablehlo.foo_bar", ""),
+        ("mhlo.tan_h", "is mhlo.tanh meant? "),
+        ("chlo.erff", "is chlo.erf meant? "),
+    ],
+)
+def test_only_a_similar_name_of_the_dialect_may_have_been_meant(name: str, meant: str) -> None:
+    text = (
+        "module { func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {\n"
+        f'  %0 = "{name}"(%arg0) : (tensor<f32>) -> tensor<f32>\n'
+        "  return %0 : tensor<f32> } }"
+    )
+    with pytest.raises(CompileError) as caught:
+        import_program(read_program(text))
+    (problem,) = caught.value.problems
+    assert problem.hint.split("write it in")[0].split("jax.export")[0] == meant

@@ -133,6 +133,20 @@ def test_what_is_certain_behind_failed_nodes_is_reported_too() -> None:
     ).problems == (found.value.problems)
 
 
+def test_problems_are_in_the_order_of_the_graph() -> None:
+    """Whatever is imported first: u is needed by the last output alone."""
+    g = graph(
+        ("x", "Placeholder", []),
+        ("u", "Unique", ["x"]),
+        ("m", "Mystery", ["x"]),
+        ("w", "Where", ["x"]),
+        ("r", "Relu", ["u"]),
+    )
+    with pytest.raises(CompileError) as found:
+        import_tensorflow(g, inputs=["x"], outputs=["w", "m", "r"], shapes={"x": (4,)})
+    assert [p.node.name for p in found.value.problems if p.node] == ["u", "m", "w"]
+
+
 def test_functions_behind_failed_nodes_are_looked_into() -> None:
     """Calls and branches that run; not the branch that a constant rules out."""
     g = graph(
