@@ -35,7 +35,7 @@ def convolution(name: str, x: Sequence[int], w: Sequence[int], window: Window, g
 
 def cases() -> Iterator[Case]:
     same = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
-    yield convolution("Winograd", (2, 9, 14, 16), (3, 3, 16, 24), same)
+    yield convolution("Winograd", (2, 9, 14, 16), (3, 3, 16, 32), same)
     yield convolution("stride", (1, 13, 27, 16), (3, 3, 16, 20), Window.of([3, 3], [2, 2], [1, 1], [0, 1]))
     yield convolution("pointwise", (1, 7, 7, 48), (1, 1, 48, 72), Window.of([1, 1], [1, 1], [0, 0], [0, 0]))
     yield convolution("depthwise", (1, 9, 23, 20), (5, 5, 1, 20), Window.of([5, 5], [1, 1], [2, 2], [2, 2]), 20)

@@ -300,8 +300,12 @@ def test_over_tls_with_certificates_that_are_trusted(
 def test_ctrl_c_cancels_the_job(server: JobServer, token: Path, tmp_path: Path) -> None:
     model = models.slow(tmp_path / "model.onnx", 116)
     arguments = ("compile", model, "-o", tmp_path / "a.onnxla", "--server", f"http://{server.http}")
+    # Shells start what runs in the background with SIGINT ignored, and so what that starts.
+    command = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from onnxla.__main__ import main"
+    )
     with subprocess.Popen(
-        [sys.executable, "-m", "onnxla", *map(str, arguments), "--token-file", str(token)],
+        [sys.executable, "-c", f"{command}; main()", *map(str, arguments), "--token-file", str(token)],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
