@@ -301,11 +301,16 @@ def test_ctrl_c_cancels_the_job(server: JobServer, token: Path, tmp_path: Path) 
     model = models.slow(tmp_path / "model.onnx", 116)
     arguments = ("compile", model, "-o", tmp_path / "a.onnxla", "--server", f"http://{server.http}")
     # Shells start what runs in the background with SIGINT ignored, and so what that starts.
-    command = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from onnxla.__main__ import main"
-    )
+    default = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     with subprocess.Popen(
-        [sys.executable, "-c", f"{command}; main()", *map(str, arguments), "--token-file", str(token)],
+        [
+            sys.executable,
+            "-c",
+            f"{default}; from onnxla.__main__ import main; main()",
+            *map(str, arguments),
+            "--token-file",
+            str(token),
+        ],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
