@@ -73,12 +73,19 @@ class Quantized:
 
 
 def _uniform(value: Instruction) -> int | None:
-    """The integer that a constant, or the broadcast of one, is everywhere."""
-    source = value.operands[0] if isinstance(value.op, Broadcast) else value
+    """The integer that a constant is everywhere, also broadcast, reshaped and as another integer type."""
+    source = value
+    while isinstance(source.op, Broadcast | Reshape) or _widens(source):
+        (source,) = source.operands
     if not isinstance(source.op, Constant) or source.tensor_type.size == 0:
         return None
     array = source.op.literal.array
     return int(array.flat[0]) if array.size <= 1 << 16 and (array == array.flat[0]).all() else None
+
+
+def _widens(value: Instruction) -> bool:
+    """Whether it is the conversion of bytes to wider integers or floats."""
+    return isinstance(value.op, Convert) and value.operands[0].tensor_type.element in (U8, S8)
 
 
 def _scale(factor: Instruction) -> tuple[Instruction, int | None] | None:
