@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Sizes
 from onnxla.cli.models import is_artifact, load_artifact, request, require_programs
 from onnxla.cli.output import print_json, say, size
 from onnxla.errors import InputError
@@ -40,13 +41,12 @@ _WASM = "wasm32"
 
 def write_ahead(
     model: Source,
+    *,
     output: Folder = Path(),
     name: Name = None,
     triple: Triple = None,
     cpu: Cpu = None,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
+    sizes: Sizes,
     option: arguments.OptionTexts = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -60,7 +60,7 @@ def write_ahead(
             raise InputError("an artifact is compiled already: give its model, to compile it for another machine")
         compiled = load_artifact(model, device="cpu")
     else:
-        wanted = request(model, shape, dim, constant, options, None)
+        wanted = request(model, Compilation(sizes=sizes, option=options))
         compiled = wanted.compile()
         require_programs(compiled, wanted)
     library = write_library(compiled, output, name if name is not None else library_name(model.resolve().stem))

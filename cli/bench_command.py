@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation
 from onnxla.cli.models import clusters_of, is_artifact, load_and_feed, request
 from onnxla.cli.output import duration, print_json, say, table
 from onnxla.debugging.comparison import compare_all
@@ -39,19 +40,13 @@ class Timing:
 
 def bench(
     model: arguments.OnnxModel,
+    *,
     input: arguments.Inputs = None,
     seed: arguments.Seed = 0,
     threads: arguments.Threads = 1,
     rounds: Rounds = 7,
     burst: Burst = 0.2,
-    target: arguments.Target = "cpu",
-    device: arguments.Device = None,
-    precision: arguments.Precision = None,
-    keep_f32: arguments.KeepF32 = None,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
-    option: arguments.OptionTexts = None,
+    how: Compilation,
     fallback: arguments.Fallback = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -61,19 +56,7 @@ def bench(
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
-    wanted = request(
-        model,
-        shape,
-        dim,
-        constant,
-        option,
-        threads=threads,
-        target=target,
-        fallback=fallback,
-        device=device,
-        precision=precision,
-        keep_f32=keep_f32,
-    )
+    wanted = request(model, how, threads=threads, fallback=fallback)
     loaded = load_and_feed(wanted, input, seed)
     compiled, feeds = loaded.model, loaded.feeds
     witness = Witness(model, compiled.num_threads)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut, Sizes, flat
 from onnxla.cli.feeds import require_sizes
 from onnxla.cli.models import Request, request
 from onnxla.cli.output import count, print_json, say, size, table, verdict
@@ -48,32 +49,30 @@ def list_entries(folder: Folder = None, as_json: arguments.Json = False) -> None
 
 
 @cache.command("explain")
+@flat
 def explain(
     model: arguments.UncompiledModel,
+    *,
     folder: Folder = None,
     target: arguments.Target = "cpu",
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
+    sizes: Sizes,
     option: arguments.OptionTexts = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    cut: Cut,
     as_json: arguments.Json = False,
 ) -> None:
     """Say whether a model's code is in the cache and, part by part of its key, in what the nearest entry differs.
 
     With several sizes of a dimension it says so for each of them.
     """
-    wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
+    wanted = request(model, Compilation(target=target, sizes=sizes, option=option), cut=cut)
     store = _store(folder, wanted.options)
-    sizes = wanted.each_size()
-    found = [_compare(store, wanted, dims) for dims in sizes]
+    each_size = wanted.each_size()
+    found = [_compare(store, wanted, dims) for dims in each_size]
     if as_json:
-        each = [{"dims": dims, **_explanation(one)} for dims, one in zip(sizes, found, strict=True)]
+        each = [{"dims": dims, **_explanation(one)} for dims, one in zip(each_size, found, strict=True)]
         print_json(_explanation(found[0]) if len(found) == 1 else {"hit": all(e["hit"] for e in each), "sizes": each})
         return
-    for dims, one in zip(sizes, found, strict=True):
+    for dims, one in zip(each_size, found, strict=True):
         if len(found) > 1:
             say(", ".join(f"{name}={size}" for name, size in dims.items()), style="bold")
         _print_explanation(one)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut, Rounding, Sizes
 from onnxla.cli.compile_on_server import compile_on_server
 from onnxla.cli.compile_summary import summary_of
 from onnxla.cli.models import ARTIFACT_SUFFIX, is_artifact, request, require_programs
@@ -46,22 +47,18 @@ TUNE_SECONDS = 30
 
 def compile_model(
     model: Source,
+    *,
     output: Output = None,
     target: Annotated[
         str, typer.Option("--target", help="What to make code for: cpu, gpu, or cpu,gpu for both in one file.")
     ] = "cpu",
     arch: arguments.Architectures = None,
-    precision: arguments.Precision = None,
-    keep_f32: arguments.KeepF32 = None,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
+    rounding: Rounding,
+    sizes: Sizes,
     option: arguments.OptionTexts = None,
     dump_to: arguments.DumpTo = None,
     fallback: arguments.Fallback = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    cut: Cut,
     tune: Tune = None,
     threads: arguments.Threads = None,
     server: Server = None,
@@ -75,23 +72,9 @@ def compile_model(
         raise InputError(f"{model} is compiled already")
     path = output if output is not None else Path(f"{model.resolve().stem}.onnxla")
     require_distinct(model, path)
-    wanted = request(
-        model,
-        shape,
-        dim,
-        constant,
-        option if tune is None else [*(option or ()), f"tune_seconds={tune}"],
-        dump_to,
-        threads=threads,
-        target=target,
-        signature=signature,
-        inputs=begin,
-        outputs=end,
-        fallback=fallback,
-        arch=arch,
-        precision=precision,
-        keep_f32=keep_f32,
-    )
+    knobs = option if tune is None else [*(option or ()), f"tune_seconds={tune}"]
+    how = Compilation(target=target, rounding=rounding, sizes=sizes, option=knobs)
+    wanted = request(model, how, threads=threads, cut=cut, fallback=fallback, arch=arch, dump_to=dump_to)
     if server is not None:
         summary = compile_on_server(wanted, path, server, token_file, ca_file)
     elif token_file is not None or ca_file is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Sizes
 from onnxla.cli.fault_report import findings_document, print_findings, write_case
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import is_artifact, request
@@ -39,6 +40,7 @@ RandomWeights = Annotated[
 
 def debug(
     model: arguments.OnnxModel,
+    *,
     input: arguments.Inputs = None,
     out: Out = None,
     seconds: Seconds = 120,
@@ -49,9 +51,7 @@ def debug(
     atol: arguments.Atol = None,
     threads: arguments.Threads = None,
     target: arguments.Target = "cpu",
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
+    sizes: Sizes,
     option: arguments.OptionTexts = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -69,7 +69,7 @@ def debug(
 
     if is_artifact(model):
         raise InputError(f"{model} is compiled; give the ONNX model it was made from")
-    wanted = request(model, shape, dim, constant, option, threads=threads, target=target)
+    wanted = request(model, Compilation(target=target, sizes=sizes, option=option), threads=threads)
     signature = wanted.source().signature(wanted.single_dims, wanted.shapes)
     feeds = feeds_for(signature.inputs, signature.outputs, read_inputs(input), seed, wanted.single_dims)
     run = Model(wanted.onnx, model.parent, feeds.arrays, wanted.constants, model)

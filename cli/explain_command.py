@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut, Sizes
 from onnxla.cli.models import Request, request
 from onnxla.cli.output import print_json, say
 from onnxla.error_json import problem_json
@@ -20,12 +21,9 @@ _CANNOT_BE_COMPILED = 3
 
 def explain(
     model: arguments.UncompiledModel,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    *,
+    sizes: Sizes,
+    cut: Cut,
     fallback: arguments.Fallback = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -35,11 +33,11 @@ def explain(
 
     Dimensions that have no size yet are taken as 1: they are no fault, since the first run may settle them.
     """
-    wanted = request(model, shape, dim, constant, signature=signature, inputs=begin, outputs=end, fallback=fallback)
+    wanted = request(model, Compilation(sizes=sizes), cut=cut, fallback=fallback)
     wanted.require_names()
-    found, sizes = _report(wanted)
-    assumed = sizes.words()
-    clusters = None if fallback is None else _clusters(wanted, sizes)
+    found, guessed = _report(wanted)
+    assumed = guessed.words()
+    clusters = None if fallback is None else _clusters(wanted, guessed)
     if as_json:
         print_json(_document(found, assumed) | ({} if clusters is None else {"clusters": clusters.clusters}))
     else:
@@ -57,7 +55,7 @@ def explain(
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _AssumedSizes:
     """What was assumed: sizes of dimensions, and shapes of inputs with nameless ones."""
 
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -68,7 +66,7 @@ class _Sizes:
         return {**shapes, **{name: str(size) for name, size in self.dims.items()}}
 
 
-def _clusters(wanted: Request, sizes: _Sizes) -> "FallbackReport":
+def _clusters(wanted: Request, sizes: _AssumedSizes) -> "FallbackReport":
     """Which clusters would be compiled."""
     from onnxla.fallback.compile import explain_mixed, require_fallback
 
@@ -82,7 +80,7 @@ def _clusters(wanted: Request, sizes: _Sizes) -> "FallbackReport":
     )
 
 
-def _report(wanted: Request) -> tuple["ModelReport", _Sizes]:
+def _report(wanted: Request) -> tuple["ModelReport", _AssumedSizes]:
     """The report, and the sizes that were assumed for it."""
     from onnxla.frontends.explain import explain as explain_any
 
@@ -97,7 +95,7 @@ def _report(wanted: Request) -> tuple["ModelReport", _Sizes]:
 
     first = explained({}, {})
     if first.compiles or not all(p.kind is UnboundDimensionsError for p in first.problems):
-        return first, _Sizes()
+        return first, _AssumedSizes()
     fixed = {*wanted.shapes, *wanted.constants}
     specs = [s for s in first.signature.inputs if s.shape is not None and s.name not in fixed]
     shapes = {
@@ -107,7 +105,7 @@ def _report(wanted: Request) -> tuple["ModelReport", _Sizes]:
     }
     symbols = dict.fromkeys(n for s in specs for n in s.shape or () if isinstance(n, str))
     dims = {name: 1 for name in symbols if name not in wanted.single_dims}
-    return explained(shapes, dims), _Sizes(shapes, dims)
+    return explained(shapes, dims), _AssumedSizes(shapes, dims)
 
 
 def _document(found: "ModelReport", assumed: dict[str, str]) -> dict[str, object]:

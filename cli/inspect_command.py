@@ -10,6 +10,7 @@ import typer
 
 from onnxla import CompiledModel
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut, Sizes
 from onnxla.cli.compile_summary import report_lines
 from onnxla.cli.models import Request, clusters_of, is_artifact, request, require_programs
 from onnxla.cli.output import count, print_json, safe, say, signature_line, size, table
@@ -54,24 +55,21 @@ After = Annotated[
 
 def inspect(
     model: arguments.Model,
+    *,
     show: Show = Part.SUMMARY,
     after: After = None,
     html: Html = None,
     roofline: Roofline = False,
     gpu: GpuName = None,
     target: arguments.Target = "cpu",
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
+    sizes: Sizes,
     option: arguments.OptionTexts = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    cut: Cut,
     as_json: arguments.Json = False,
 ) -> None:
     """Show signature, HLO at any stage, kernels and memory plan of a model or an artifact."""
     require_distinct(model, html)
-    wanted = request(model, shape, dim, constant, option, target=target, signature=signature, inputs=begin, outputs=end)
+    wanted = request(model, Compilation(target=target, sizes=sizes, option=option), cut=cut)
     if roofline:
         show_roofline(wanted, gpu, as_json)
         return

@@ -23,6 +23,7 @@ import typer
 
 from onnxla.cli import interrupt
 from onnxla.cli.aot_command import write_ahead
+from onnxla.cli.argument_groups import flat
 from onnxla.cli.bench_command import bench
 from onnxla.cli.cache_command import cache
 from onnxla.cli.compile_command import TUNE_SECONDS, compile_model
@@ -95,7 +96,7 @@ for name, command in (
     ("replay", replay),
     ("doctor", doctor),
 ):
-    app.command(name)(command)
+    app.command(name)(flat(command))
 app.add_typer(cache, name="cache")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnxla
+from onnxla.cli.argument_groups import Compilation, Cut
 from onnxla.cli.arguments import parse_constants, parse_dims, parse_options, parse_shapes
 from onnxla.cli.feeds import Feeds, feeds_for, read_inputs, require_sizes
 from onnxla.cli.names import names_in_compiled, names_in_message, names_in_tensorflow
@@ -35,19 +36,6 @@ def is_artifact(path: Path) -> bool:
             return file.read(len(_ZIP)) == _ZIP or path.suffix == ARTIFACT_SUFFIX
     except OSError:
         return False
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Which part of a TensorFlow model is meant: a signature, or a graph between values."""
-
-    signature: str | None = None
-    inputs: Sequence[str] | None = None
-    outputs: Sequence[str] | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """As keyword arguments of `onnxla.compile` and of the importer."""
-        return {"signature": self.signature, "inputs": self.inputs, "outputs": self.outputs}
 
 
 @dataclass(frozen=True)
@@ -242,31 +230,32 @@ class Request:
 
 def request(
     path: Path,
-    shapes: list[str] | None = None,
-    dims: list[str] | None = None,
-    constants: list[str] | None = None,
-    options: list[str] | None = None,
-    dump_to: str | None = None,
+    how: Compilation,
+    *,
     threads: int | None = None,
-    target: str = "cpu",
-    signature: str | None = None,
-    inputs: list[str] | None = None,
-    outputs: list[str] | None = None,
+    cut: Cut | None = None,
     fallback: str | None = None,
-    device: str | None = None,
     arch: str | None = None,
-    precision: str | None = None,
-    keep_f32: list[str] | None = None,
+    dump_to: str | None = None,
 ) -> Request:
     """A request from the texts of the command line. Raises InputError for texts that say nothing."""
     keep_in_line((str(path), path.name))
-    kept = None if keep_f32 is None else tuple(keep_f32)
-    if arch is not None and "gpu" not in target:
+    rounding, sizes = how.rounding, how.sizes
+    if arch is not None and "gpu" not in how.target:
         raise InputError(f"--arch {arch} goes with --target gpu")
-    settings = parse_options(options, dump_to, {"target_gpu": arch, "precision": precision, "keep_f32": kept})
-    cut = Cut(signature, inputs, outputs)
+    kept = None if rounding.keep_f32 is None else tuple(rounding.keep_f32)
+    knobs = {"target_gpu": arch, "precision": rounding.precision, "keep_f32": kept}
     return Request(
-        path, parse_shapes(shapes), parse_dims(dims), constants, settings, threads, target, cut, fallback, device
+        path,
+        parse_shapes(sizes.shape),
+        parse_dims(sizes.dim),
+        sizes.constant,
+        parse_options(how.option, dump_to, knobs),
+        threads,
+        how.target,
+        cut if cut is not None else Cut(),
+        fallback,
+        how.device,
     )
 
 

@@ -11,6 +11,7 @@ import typer
 
 from onnxla import CompiledModel
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut
 from onnxla.cli.models import load_and_feed, request
 from onnxla.cli.output import count, duration, plain, print_json, say, table
 from onnxla.cli.outputs import require_distinct, write_output
@@ -37,6 +38,7 @@ PREDICTED_WITHIN = 1.5
 
 def profile(
     model: arguments.Model,
+    *,
     input: arguments.Inputs = None,
     seed: arguments.Seed = 0,
     runs: Runs = 10,
@@ -45,36 +47,13 @@ def profile(
     html: Html = None,
     measure: Measure = False,
     threads: arguments.Threads = None,
-    target: arguments.Target = "cpu",
-    device: arguments.Device = None,
-    precision: arguments.Precision = None,
-    keep_f32: arguments.KeepF32 = None,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
-    option: arguments.OptionTexts = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    how: Compilation,
+    cut: Cut,
     as_json: arguments.Json = False,
 ) -> None:
     """Time each kernel of a run, beside the least time that this machine needs for its bytes and operations."""
     require_distinct(model, trace, html)
-    wanted = request(
-        model,
-        shape,
-        dim,
-        constant,
-        option,
-        threads=threads,
-        target=target,
-        device=device,
-        precision=precision,
-        keep_f32=keep_f32,
-        signature=signature,
-        inputs=begin,
-        outputs=end,
-    )
+    wanted = request(model, how, threads=threads, cut=cut)
     loaded = load_and_feed(wanted, input, seed)
     compiled, feeds = loaded.model, loaded.feeds
     found = compiled.profile(feeds.arrays, runs=runs, spans=trace is not None, overhead=True)

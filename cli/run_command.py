@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut
 from onnxla.cli.feeds import write_outputs
 from onnxla.cli.models import clusters_of, load_and_feed, request
 from onnxla.cli.output import count, duration, print_json, say
@@ -19,42 +20,19 @@ WithProfile = Annotated[bool, typer.Option("--profile", help="Print the time of 
 
 def run(
     model: arguments.Model,
+    *,
     input: arguments.Inputs = None,
     output: Output = None,
     seed: arguments.Seed = 0,
     profile: WithProfile = False,
     threads: arguments.Threads = None,
-    target: arguments.Target = "cpu",
-    device: arguments.Device = None,
-    precision: arguments.Precision = None,
-    keep_f32: arguments.KeepF32 = None,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
-    option: arguments.OptionTexts = None,
+    how: Compilation,
     fallback: arguments.Fallback = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    cut: Cut,
     as_json: arguments.Json = False,
 ) -> None:
     """Run a model on given or seeded random inputs."""
-    wanted = request(
-        model,
-        shape,
-        dim,
-        constant,
-        option,
-        threads=threads,
-        target=target,
-        device=device,
-        precision=precision,
-        keep_f32=keep_f32,
-        signature=signature,
-        inputs=begin,
-        outputs=end,
-        fallback=fallback,
-    )
+    wanted = request(model, how, threads=threads, cut=cut, fallback=fallback)
     loaded = load_and_feed(wanted, input, seed)
     compiled, feeds = loaded.model, loaded.feeds
     start = time.perf_counter()

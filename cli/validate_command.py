@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onnxla.cli import arguments
+from onnxla.cli.argument_groups import Compilation, Cut
 from onnxla.cli.comparison_table import print_comparisons
 from onnxla.cli.feeds import Feeds
 from onnxla.cli.models import Request, clusters_of, is_artifact, load_and_feed, request
@@ -50,6 +51,7 @@ _SHOWN = 20
 
 def validate(
     model: arguments.UncompiledModel,
+    *,
     input: arguments.Inputs = None,
     compiled: Compiled = None,
     layers: Layers = False,
@@ -59,18 +61,9 @@ def validate(
     rtol: arguments.Rtol = None,
     atol: arguments.Atol = None,
     threads: arguments.Threads = None,
-    target: arguments.Target = "cpu",
-    device: arguments.Device = None,
-    precision: arguments.Precision = None,
-    keep_f32: arguments.KeepF32 = None,
-    shape: arguments.ShapeTexts = None,
-    dim: arguments.DimTexts = None,
-    constant: arguments.ConstantTexts = None,
-    option: arguments.OptionTexts = None,
+    how: Compilation,
     fallback: arguments.Fallback = None,
-    signature: arguments.Signature = None,
-    begin: arguments.From = None,
-    end: arguments.To = None,
+    cut: Cut,
     as_json: arguments.Json = False,
 ) -> None:
     """Compare a compiled model with onnxruntime. Ends with 1 where an output differs.
@@ -89,24 +82,9 @@ def validate(
         raise InputError("--html is for --layers")
     if fallback is not None and (layers or exact):
         raise InputError("--layers and --exact are for models that are compiled as a whole, without --fallback")
-    wanted = request(
-        model,
-        shape,
-        dim,
-        constant,
-        option,
-        threads=threads,
-        target=target,
-        signature=signature,
-        inputs=begin,
-        outputs=end,
-        fallback=fallback,
-        device=device,
-        precision=precision,
-        keep_f32=keep_f32,
-    )
+    wanted = request(model, how, threads=threads, cut=cut, fallback=fallback)
     rounds = wanted.options.precision in GPU_PRECISIONS
-    imitated = rounds and target == "cpu" and compiled is None
+    imitated = rounds and how.target == "cpu" and compiled is None
     if rounds:
         rtol, atol = (TOLERANCES[wanted.options.precision] if t is None else t for t in (rtol, atol))
         if layers or exact or fallback is not None:

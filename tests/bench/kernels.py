@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from onnxla.cli.argument_groups import Compilation, Sizes
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import request
 from onnxla.runtime.model import CompiledModel
@@ -218,7 +219,7 @@ def measure(path: Path, arguments: argparse.Namespace) -> list[Region]:
     given = read_inputs(arguments.input)
     with tempfile.TemporaryDirectory() as folder:
         path = with_names(path, Path(folder))
-        wanted = request(path, arguments.shape, arguments.dim, None, None, threads=arguments.threads)
+        wanted = request(path, Compilation(sizes=Sizes(arguments.shape, arguments.dim)), threads=arguments.threads)
         model = wanted.load()
         feeds = feeds_for(model.get_inputs(), model.get_outputs(), given, 0, wanted.single_dims).arrays
         options = onnxruntime.SessionOptions()
