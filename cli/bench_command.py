@@ -1,10 +1,7 @@
-"""`onnxla bench`: the time of a run against onnxruntime's, in turns, on the same threads."""
+"""`onnxla bench`: the time of a run against onnxruntime's and other runtimes', in turns, on the same threads."""
 
-import statistics
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -14,28 +11,27 @@ from onnxla.cli.models import clusters_of, is_artifact, load_and_feed, request
 from onnxla.cli.output import duration, print_json, say, table
 from onnxla.debugging.comparison import compare_all
 from onnxla.debugging.parts import flat_outputs
-from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
+from onnxla.peers.runtimes import JUDGE, runtimes
+from onnxla.peers.turns import take_turns
+from onnxla.runtime.program import Array
 
-Rounds = Annotated[int, typer.Option("--rounds", min=1, help="How often the two take turns.")]
+Beside = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--beside",
+        metavar="RUNTIME",
+        help="A further runtime to time, if it is installed: openvino. May be repeated.",
+    ),
+]
+Rounds = Annotated[int, typer.Option("--rounds", min=1, help="How often they take turns.")]
 Burst = Annotated[
     float,
     typer.Option(
         "--burst", min=0.0, callback=arguments.sensible, help="Seconds that each runs in a round, at least 3 runs."
     ),
 ]
-_WARMUP = 3
-_LEAST = 3
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The runs of one of the two, in seconds."""
-
-    name: str
-    median: float
-    fastest: float
-    runs: int
+_OURS = "onnxla"
 
 
 def bench(
@@ -43,6 +39,7 @@ def bench(
     *,
     input: arguments.Inputs = None,
     seed: arguments.Seed = 0,
+    beside: Beside = None,
     threads: arguments.Threads = 1,
     rounds: Rounds = 7,
     burst: Burst = 0.2,
@@ -52,66 +49,48 @@ def bench(
 ) -> None:
     """Time a model against onnxruntime with its default settings. Ends with 1 where their results differ.
 
-    The two take turns, so that noise of the machine meets both; the ratio is the median over the rounds.
+    They take turns, so that noise of the machine meets all; a ratio is the median over the rounds. Results of the
+    runtimes of --beside are compared with ours too; where they differ it is said, and onnxruntime is the judge.
     """
     if is_artifact(model):
         raise InputError(f"{model} is compiled; bench takes the ONNX model, which onnxruntime runs too")
+    chosen = runtimes(beside or ())
     wanted = request(model, how, threads=threads, fallback=fallback)
     loaded = load_and_feed(wanted, input, seed)
-    compiled, feeds = loaded.model, loaded.feeds
-    witness = Witness(model, compiled.num_threads)
-    arrays, all_arrays = feeds.arrays, {**wanted.constants, **feeds.arrays}
+    compiled, arrays = loaded.model, loaded.feeds.arrays
+    all_arrays = {**wanted.constants, **arrays}
     names = [t.name for t in compiled.get_outputs()]
-    theirs = flat_outputs(witness.run(all_arrays, names))
-    mine = flat_outputs(loaded.run())
-    differing = [c.name for c in compare_all(mine, theirs) if not c.agrees]
-
-    def run_ours() -> object:
-        return compiled.run(None, arrays)
-
-    run_theirs = witness.runner(all_arrays)
-
-    for _ in range(_WARMUP):
-        run_ours(), run_theirs()
-    ours: list[list[float]] = []
-    others: list[list[float]] = []
-    for _ in range(rounds):
-        ours.append(_burst(run_ours, burst))
-        others.append(_burst(run_theirs, burst))
-    timings = [_timing("onnxla", ours), _timing(f"onnxruntime {witness.version}", others)]
-    ratio = statistics.median(statistics.median(b) / statistics.median(a) for a, b in zip(ours, others, strict=True))
+    ours = flat_outputs(loaded.run())
+    peers = [runtime.load(model, compiled.num_threads, all_arrays) for runtime in chosen]
+    differing = {peer.name: _differing(ours, peer.run(all_arrays, names)) for peer in peers}
+    runs = {_OURS: lambda: compiled.run(None, arrays)} | {peer.name: peer.runner(all_arrays) for peer in peers}
+    timings = take_turns(runs, rounds, burst)
+    ratios = {t.name: t.ratio for t in timings if t.name != _OURS}
+    versions = {peer.name: peer.version for peer in peers}
     clusters = clusters_of(compiled)
     if as_json:
+        each = {n: {"version": versions[n], "ratio": ratios[n], "differing": differing[n]} for n in ratios}
         parts = {} if clusters is None else {"clusters": clusters.clusters}
-        print_json(
-            {"threads": compiled.num_threads, "timings": timings, "ratio": ratio, "differing": differing, **parts}
-        )
+        judged = {"ratio": ratios[JUDGE], "differing": differing[JUDGE]}
+        print_json({"threads": compiled.num_threads, "timings": timings, **judged, "peers": each, **parts})
     else:
-        rows = [(t.name, duration(t.median), duration(t.fastest), t.runs) for t in timings]
+        rows = [
+            (f"{t.name} {versions.get(t.name, '')}", duration(t.median), duration(t.fastest), t.runs) for t in timings
+        ]
         table(
             ("runtime", ">median", ">fastest", ">runs"), rows, f"{model.name}, at most {compiled.num_threads} threads"
         )
         if clusters is not None:
             say(clusters, style="dim")
-        say(f"onnxla is {ratio:.2f} times as fast as onnxruntime", style="bold")
-        if differing:
-            say(f"the results differ in {', '.join(differing)}: see onnxla validate", style="bold red")
-    if differing:
+        for name, ratio in ratios.items():
+            say(f"onnxla is {ratio:.2f} times as fast as {name}", style="bold")
+        for name, outputs in differing.items():
+            if outputs:
+                say(f"the results of {name} differ in {', '.join(outputs)}: see onnxla validate", style="bold red")
+    if differing[JUDGE]:
         raise typer.Exit(1)
 
 
-def _burst(run: Callable[[], object], seconds: float) -> list[float]:
-    """Times of runs one after the other. The first is not counted: it finds the caches full of the other's data."""
-    run()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < _LEAST or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return times
-
-
-def _timing(name: str, bursts: list[list[float]]) -> Timing:
-    times = [t for one in bursts for t in one]
-    return Timing(name, statistics.median(times), min(times), len(times))
+def _differing(ours: Mapping[str, Array], theirs: Mapping[str, Any]) -> list[str]:
+    """The outputs in which two results differ by more than their type allows."""
+    return [c.name for c in compare_all(ours, flat_outputs(theirs)) if not c.agrees]

@@ -18,8 +18,8 @@ from onnxla.cli.precision_report import TOLERANCES, print_ranges, ranges_documen
 from onnxla.config import GPU_PRECISIONS
 from onnxla.debugging.comparison import Comparison, compare, compare_all
 from onnxla.debugging.parts import flat_outputs
-from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
+from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
 from onnxla.runtime.program import Array
 from onnxla.runtime.thread_pool import default_threads
 
@@ -111,7 +111,7 @@ def validate(
     elif wanted.is_tensorflow:
         _require_expectations(wanted, feeds, layers or exact)
     else:
-        witness = Witness(model, threads or default_threads())
+        witness = OnnxruntimePeer(model, threads or default_threads())
         theirs = flat_outputs(witness.run({**wanted.constants, **feeds.arrays}, names))
         judged = f"onnxruntime {witness.version}"
         rows[judged] = compare_all(results, theirs, rtol, atol)
@@ -212,7 +212,7 @@ def _compare_layers(
     ours = wanted.compile(layered.model, folder=folder)
     names = [t.name for t in ours.get_outputs()]
     results = flat_outputs(dict(zip(names, ours.run(None, feeds.arrays), strict=True)))
-    witness = Witness(layered.model.SerializeToString(), wanted.threads or default_threads(), folder=folder)
+    witness = OnnxruntimePeer(layered.model.SerializeToString(), wanted.threads or default_threads(), folder=folder)
     theirs = flat_outputs(witness.run({**wanted.constants, **feeds.arrays}, list(layered.nodes)))
     tensors = [name for name in layered.nodes if name in results and name in theirs]
     return [compare(name, results[name], theirs[name], rtol, atol) for name in tensors]

@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.fallback": COMPILER | {"onnxla.fallback"},
     "onnxla.integrations": COMPILER | {"onnxla.api", "onnxla.serving", "onnxla.integrations"},
     "onnxla.tuning": COMPILER | {"onnxla.tuning"},
-    "onnxla.debugging": COMPILER | {"onnxla.debugging"},
+    "onnxla.debugging": COMPILER | {"onnxla.debugging", "onnxla.peers"},
+    "onnxla.peers": BASE | {"onnxla.runtime", "onnxla.peers"},
     "onnxla.client": HLO
     | {f"onnxla.{name}" for name in ("client", "codegen", "error_json", "frontends", "runtime", "serving")},
     "onnxla.serving": COMPILER
@@ -105,7 +106,7 @@ def test_onnxruntime_is_loaded_in_two_places_and_when_it_is_needed() -> None:
     files = {p.relative_to(ROOT).as_posix() for p in sources("onnxla") if "onnxruntime" in set(imports(p))}
     assert files <= {
         "onnxla/runtime/onnxruntime_part.py",
-        "onnxla/debugging/witness.py",
+        "onnxla/peers/onnxruntime_peer.py",
     } | {p for p in files if p.startswith(("onnxla/cli/", "onnxla/conformance/"))}
 
 

@@ -8,9 +8,9 @@ from onnx import ModelProto
 from onnxla.debugging.model_part import whole_proto
 from onnxla.debugging.parts import flat_outputs
 from onnxla.debugging.trial import Outcome, Settings, try_model
-from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import OnnxModel
+from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
 from onnxla.runtime.program import Array
 from onnxla.runtime.thread_pool import default_threads
 
@@ -33,7 +33,7 @@ def judged(proto: ModelProto, feeds: Mapping[str, Array], threads: int | None) -
         text = proto.SerializeToString()
     except Exception as error:  # protobuf's limit of 2 GB, which has no type of its own
         raise InputError(f"the model is too large to be a file of its own: {error}") from error
-    expected = flat_outputs(Witness(text, threads or default_threads()).run(feeds))
+    expected = flat_outputs(OnnxruntimePeer(text, threads or default_threads()).run(feeds))
     return Case(OnnxModel(proto, proto.graph.name or "model"), feeds, expected)
 
 

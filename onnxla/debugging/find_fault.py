@@ -22,9 +22,9 @@ from onnxla.debugging.parts import flat_outputs
 from onnxla.debugging.smaller_shapes import with_smaller_shapes
 from onnxla.debugging.smallest_part import smallest_part
 from onnxla.debugging.trial import Outcome, Settings
-from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError, OnnxlaError
 from onnxla.frontends.onnx.model_file import OnnxModel
+from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
 from onnxla.runtime.program import Array
 from onnxla.runtime.thread_pool import default_threads
 
@@ -97,7 +97,7 @@ class _Search:
         budget.says("running onnxruntime")
         proto = whole_proto(run.model, with_external=False)
         feeds = {**run.constants, **run.feeds}
-        witness = Witness(run.path or proto.SerializeToString(), self.threads, folder=run.folder)
+        witness = OnnxruntimePeer(run.path or proto.SerializeToString(), self.threads, folder=run.folder)
         self.expected = flat_outputs(witness.run(feeds))
         self.known = KnownValues(add_every_layer(proto), run.folder, feeds, self.threads)
         self.aside: list[Finding] = []

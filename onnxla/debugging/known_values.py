@@ -5,8 +5,8 @@ from pathlib import Path
 
 from onnxla.debugging.layers import LayeredModel
 from onnxla.debugging.parts import flat_outputs
-from onnxla.debugging.witness import Witness
 from onnxla.errors import InputError
+from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
 from onnxla.runtime.program import Array
 
 _KEPT_BYTES = 2 << 30
@@ -23,7 +23,7 @@ class KnownValues:
         self.version = ""
         self._feeds = dict(feeds)
         self._kept: dict[str, Array] = {}
-        self._witness = Witness(layered.model.SerializeToString(), threads, folder=folder)
+        self._witness = OnnxruntimePeer(layered.model.SerializeToString(), threads, folder=folder)
         self.version = self._witness.version
 
     def get(self, names: Iterable[str]) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""onnxruntime as the judge: the same model on the same inputs."""
+"""onnxruntime on the CPU: the judge of every result."""
 
 import ctypes
 import math
@@ -12,8 +12,10 @@ from onnxla.errors import InputError
 from onnxla.runtime.program import Array, dtype_of_onnx_type
 
 
-class Witness:
+class OnnxruntimePeer:
     """One session of onnxruntime on the CPU."""
+
+    name = "onnxruntime"
 
     def __init__(self, model: Path | bytes, threads: int, *, folder: Path | None = None) -> None:
         """`folder`: where the external data of a model in memory lies. Raises InputError where onnxruntime refuses."""
