@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from onnxla.client.proxy import proxy_for
 from onnxla.errors import InputError, OnnxlaError, ResourceLimitError, ServiceError, harmless_line
 
 _LONGEST_ANSWER = 512 << 20
@@ -36,10 +37,15 @@ class Connection:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
             raise InputError(f"{url} is no address of a server: write it as https://host:8000")
         self.url = url
-        self._host, self._port, self._path = parts.hostname, port, parts.path.rstrip("/")
+        self._host, self._port = parts.hostname, port
+        self._prefix = parts.path.rstrip("/")
         self._is_secure = parts.scheme == "https"
+        self._proxy = proxy_for(parts.scheme, parts.hostname, port)
         self._timeout = timeout
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        if self._proxy is not None and not self._is_secure:  # what is encrypted it passes on, and else it reads all
+            self._prefix = f"http://{parts.netloc}{self._prefix}"
+            self._headers.update(self._proxy.headers)
         try:
             self._context = ssl.create_default_context(cafile=ca_file) if self._is_secure else None
         except (OSError, ssl.SSLError) as error:
@@ -70,16 +76,21 @@ class Connection:
         timeout: float | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
         """The answer, where it is a good one. Raises the error that it tells of; ServiceError where there is none."""
-        seconds = self._timeout if timeout is None else timeout
-        connection = (
-            http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=self._context)
-            if self._is_secure
-            else http.client.HTTPConnection(self._host, self._port, timeout=seconds)
-        )
+        connection = self._connection(self._timeout if timeout is None else timeout)
         try:
-            yield self._answered(connection, method, path, body, {**self._headers, **(headers or {})})
+            yield self._answered(connection, method, self._prefix + path, body, {**self._headers, **(headers or {})})
         finally:
             connection.close()
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        proxy = self._proxy
+        host, port = (self._host, self._port) if proxy is None else (proxy.host, proxy.port)
+        if not self._is_secure:
+            return http.client.HTTPConnection(host, port, timeout=seconds)
+        connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=self._context)
+        if proxy is not None:
+            connection.set_tunnel(self._host, self._port, proxy.headers)
+        return connection
 
     def read(self, answer: http.client.HTTPResponse, size: int) -> bytes:
         """The next bytes of an answer, none at its end. Raises ServiceError."""
@@ -97,7 +108,7 @@ class Connection:
         headers: Mapping[str, str],
     ) -> http.client.HTTPResponse:
         try:
-            sent = _send(connection, method, self._path + path, body, headers)
+            sent = _send(connection, method, path, body, headers)
             try:
                 answer = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
@@ -110,7 +121,8 @@ class Connection:
 
     def _unreachable(self, error: Exception) -> ServiceError:
         what = str(error) or type(error).__name__
-        return ServiceError(f"{self.url} cannot be reached, or does not answer: {what}")
+        through = "" if self._proxy is None else f" through the proxy {self._proxy}"
+        return ServiceError(f"{self.url} cannot be reached{through}, or does not answer: {what}")
 
     def _refusal(self, answer: http.client.HTTPResponse) -> OnnxlaError:
         text = self.read(answer, 1 << 16).decode(errors="replace")

@@ -185,7 +185,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     names = {"tls_cert": folder / "cert.pem", "tls_key": folder / "key.pem"}
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:compile.example,IP:127.0.0.1",
          "-keyout", names["tls_key"], "-out", names["tls_cert"]],
         check=True,
         capture_output=True,
