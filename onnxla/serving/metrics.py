@@ -35,13 +35,17 @@ class Metrics(Collector):
         """One more number, read when somebody asks."""
         self._gauges[name] = (about, read)
 
+    def register(self, collector: Collector) -> None:
+        """Further metrics, collected when somebody asks."""
+        self._registry.register(collector)
+
     def answered(self, protocol: str, model: str, version: str, seconds: float) -> None:
         """A request got its answer. `model` and `version` are the engine's own."""
         key = (protocol, model, version)
-        histogram = self._seconds.get(key)
-        if histogram is None:
-            histogram = self._seconds[key] = Histogram(SECONDS)
-        histogram.add(seconds)
+        found = self._seconds.get(key)
+        if found is None:
+            found = self._seconds[key] = Histogram(SECONDS)
+        found.add(seconds)
 
     def failed(self, protocol: str, model: str, code: str) -> None:
         """A request got an error. `model` is empty where the engine has none of this name."""
@@ -56,7 +60,7 @@ class Metrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        yield _histogram(
+        yield histogram(
             "onnxla_request_seconds",
             "Time of an inference request in this server, from its head to its answer.",
             self._seconds.items(),
@@ -80,9 +84,9 @@ class Metrics(Collector):
             yield GaugeMetricFamily(name, about, value=read())
 
 
-def quantile(histogram: Histogram, share: float) -> float | None:
+def quantile(of: Histogram, share: float) -> float | None:
     """The value below which this share of all lies, as exact as the buckets are; None where there are none."""
-    cumulative = histogram.cumulative()
+    cumulative = of.cumulative()
     rank = share * cumulative[-1][1]
     below, lower = 0, 0.0
     for upper, count in cumulative:
@@ -92,9 +96,10 @@ def quantile(histogram: Histogram, share: float) -> float | None:
     return None
 
 
-def _histogram(
+def histogram(
     name: str, about: str, rows: Iterable[tuple[tuple[str, ...], Histogram]], labels: tuple[str, ...]
 ) -> HistogramMetricFamily:
+    """One metric, of a histogram for each tuple of its labels' values."""
     family = HistogramMetricFamily(name, about, labels=labels)
     for key, one in rows:
         buckets = [
@@ -115,12 +120,12 @@ def _of_statistics(statistics: Iterable[ModelStatistics]) -> Iterator[Metric]:
 
 def _of_measurements(engine: EngineMeasurements) -> Iterator[Metric]:
     for name, about, read in _DISTRIBUTIONS:
-        yield _histogram(name, about, [((one.name, one.version), read(one)) for one in engine.models], _MODEL)
-    for name, about, histogram in (
+        yield histogram(name, about, [((m.name, m.version), read(m)) for m in engine.models], _MODEL)
+    for name, about, one in (
         ("onnxla_compile_seconds", "Time of each compile.", engine.compile_seconds),
         ("onnxla_load_seconds", "Time from the decision to load a version to its readiness.", engine.load_seconds),
     ):
-        yield _histogram(name, about, [((), histogram)], ())
+        yield histogram(name, about, [((), one)], ())
     for name, about, value in (
         ("onnxla_compile_cache_hits", "Programs that the compile cache had.", engine.cache_hits),
         ("onnxla_compile_cache_misses", "Programs that were compiled anew.", engine.cache_misses),
@@ -134,8 +139,8 @@ def _of_measurements(engine: EngineMeasurements) -> Iterator[Metric]:
     ):
         yield GaugeMetricFamily(name, about, value=value)
     restarts = CounterMetricFamily("onnxla_worker_restarts", "Worker processes that were replaced.", labels=_MODEL)
-    for one in engine.models:
-        restarts.add_metric((one.name, one.version), one.worker_restarts)
+    for model in engine.models:
+        restarts.add_metric((model.name, model.version), model.worker_restarts)
     yield restarts
 
 

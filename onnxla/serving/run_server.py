@@ -12,6 +12,7 @@ import uvloop
 from onnxla.errors import InputError, harmless_line
 from onnxla.serving.engine import ServingEngine
 from onnxla.serving.jobs.manager import Jobs
+from onnxla.serving.jobs.metrics import JobMetrics
 from onnxla.serving.jobs.routes import PATHS, routes
 from onnxla.serving.jobs.settings import JobSettings
 from onnxla.serving.logs import log, start_logging
@@ -74,6 +75,8 @@ async def _serve(wanted: Wanted) -> None:
     jobs = Jobs(JobSettings(**wanted.parts["jobs"])) if wanted.with_jobs else None
     try:
         server = Server(engine, settings, admin_routes=routes(jobs) if jobs else (), admin_paths=PATHS if jobs else ())
+        if jobs is not None:
+            server.calls.metrics.register(JobMetrics(jobs))
         await server.start()
         _announce(server, engine)
         await server.serve()

@@ -26,6 +26,7 @@ from onnxla.serving.jobs.compile_in_child import run_in_child
 from onnxla.serving.jobs.errors import NoRoomError, NotDoneError, UnknownArtifactError, UnknownJobError
 from onnxla.serving.jobs.job import Compile, Job, State
 from onnxla.serving.jobs.key import artifact_key
+from onnxla.serving.jobs.measurements import JobMeasurements
 from onnxla.serving.jobs.outcome import Outcome
 from onnxla.serving.jobs.programs import StoredPrograms
 from onnxla.serving.jobs.request import CompileRequest
@@ -46,6 +47,7 @@ class Jobs:
     def __init__(self, settings: JobSettings) -> None:
         """Raises InputError, FileError for folders and stores that cannot be used."""
         self.settings = settings
+        self.measurements = JobMeasurements()
         self._folder, self._lock = _own_folder(settings.folder)
         place = settings.store or str((settings.folder or self._folder) / "store")
         copies = (settings.folder or self._folder) / "copies"
@@ -109,7 +111,8 @@ class Jobs:
         """The client does not want it any more; the compile ends unless somebody else does."""
         job = self.job(id)
         if not job.state.is_final:
-            job.is_cancelled, job.finished = True, time.time()
+            job.is_cancelled = True
+            self._finish(job)
             compile = job.compile
             compile.jobs.discard(id)
             if not compile.jobs:
@@ -150,6 +153,7 @@ class Jobs:
         """A place among those that upload and wait."""
         busy = self._uploads + len(self._compiles)
         if busy >= self.settings.running + self.settings.waiting:
+            self.measurements.refused += 1
             raise OverloadedError(f"{busy} models are being compiled or wait for it already", retry_after=_LATER)
         self._uploads += 1
         try:
@@ -161,11 +165,16 @@ class Jobs:
         job = Job(id, compile)
         self._jobs[job.id] = job
         if compile.state.is_final:
-            job.finished = time.time()
+            self._finish(job)
         else:
             compile.jobs.add(job.id)
         self._forget_old()
         return job
+
+    def _finish(self, job: Job) -> None:
+        """The job has come to its last state."""
+        job.finished = time.time()
+        self.measurements.finished[job.state.value] += 1
 
     def _stored(self, key: CacheKey) -> tuple[Record, Outcome] | None:
         """The artifact of this key and what came of its compile, where the store has both, whole."""
@@ -181,10 +190,12 @@ class Jobs:
 
     def _begin(self, compile: Compile, found: tuple[Record, Outcome] | None) -> Compile:
         if found is not None:
+            self.measurements.models_found += 1
             record, compile.outcome = found
             compile.sha256, compile.bytes, compile.cached = record.sha256, record.bytes, True
             compile.end(State.SUCCEEDED)
             return compile
+        self.measurements.models_missed += 1
         self._compiles[compile.key.digest] = compile
         compile.task = asyncio.create_task(self._run(compile))
         self._tasks.add(compile.task)
@@ -210,29 +221,33 @@ class Jobs:
         finally:
             if self._compiles.get(compile.key.digest) is compile:
                 del self._compiles[compile.key.digest]
-            now = time.time()
-            for id in compile.jobs:
-                if id in self._jobs:
-                    self._jobs[id].finished = now
-            compile.jobs.clear()
             compile.end(state, error)
+            for id in compile.jobs:
+                self._finish(self._jobs[id])
+            compile.jobs.clear()
             shutil.rmtree(compile.model.parent, ignore_errors=True)
 
     async def _compiled(self, compile: Compile) -> OnnxlaError | None:
         """Compile and keep; gives why there is no artifact."""
         output = compile.model.parent / "out" / "model.onnxla"
         settings = self.settings
-        outcome = await run_in_child(
-            compile.model,
-            compile.wanted,
-            settings.limits,
-            compile.tell,
-            output=output,
-            archive=ArchiveLimits(settings.unpacked_bytes, settings.unpacked_files),
-            programs=self._programs,
-        )
+        start = time.perf_counter()
+        try:
+            outcome = await run_in_child(
+                compile.model,
+                compile.wanted,
+                settings.limits,
+                compile.tell,
+                output=output,
+                archive=ArchiveLimits(settings.unpacked_bytes, settings.unpacked_files),
+                programs=self._programs,
+            )
+        finally:
+            self.measurements.compile_seconds.add(time.perf_counter() - start)
         compile.outcome = outcome
         if outcome.error is None:
+            if self._programs is not None:
+                self.measurements.compiled(outcome)
             compile.bytes = output.stat().st_size
             compile.sha256 = await asyncio.to_thread(self._keep, compile.key, output, outcome)
         return outcome.error

@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxla.config import ChildLimits
 from onnxla.serving.jobs.manager import Jobs
+from onnxla.serving.jobs.metrics import JobMetrics
 from onnxla.serving.jobs.routes import PATHS, routes
 from onnxla.serving.jobs.settings import JobSettings
 from onnxla.serving.server import Server
@@ -30,6 +31,7 @@ class JobServer(Running):
         self.engine = self._make()
         self.jobs = Jobs(self._jobs_settings)
         self.server = Server(self.engine, self._settings, admin_routes=routes(self.jobs), admin_paths=PATHS)
+        self.server.calls.metrics.register(JobMetrics(self.jobs))
         await self.server.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
