@@ -7,8 +7,9 @@ one is ready, and ends when its last request has.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from onnxla.errors import OnnxlaError, harmless_line
@@ -22,8 +23,11 @@ from onnxla.serving.errors import (
     ServingError,
     UnknownModelError,
     UnsupportedRequestError,
+    load_error,
+    worst_kind,
 )
 from onnxla.serving.instances import LocalRunner, Runner
+from onnxla.serving.known_model import KnownModel
 from onnxla.serving.measurements import EngineMeasurements
 from onnxla.serving.model_config import ModelConfig, config_of_json, config_of_text
 from onnxla.serving.repository import ModelFiles, Repository, VersionFiles
@@ -41,24 +45,6 @@ from onnxla.serving.worker_runner import WorkerRunner
 _LOG = logging.getLogger("onnxla.serving")
 
 
-@dataclass
-class _Model:
-    """What is known of one model of the repository."""
-
-    name: str
-    versions: dict[str, ServedVersion] = field(default_factory=dict)
-    newest: ServedVersion | None = None
-    states: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Of versions that are not served: state and reason."""
-    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    override: str | None = None
-    """The configuration that somebody gave when loading."""
-    tried: object = None
-    """Files and configuration of the last load."""
-    told: str = ""
-    """Why the last look at its files failed, which is logged once."""
-
-
 class ServingEngine:
     """Implements `requests.Engine`. Create it on the event loop that it is used on."""
 
@@ -69,7 +55,7 @@ class ServingEngine:
         self._measurements = EngineMeasurements()
         self._compiling = CompileService(settings, self._measurements)
         self._load_code = load_code
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, KnownModel] = {}
         self._started = self._draining = False
         self._polling: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -82,7 +68,7 @@ class ServingEngine:
         if wanted is None:
             wanted = () if self.settings.control == "explicit" else tuple(names)
         for name in names:
-            self._models.setdefault(name, _Model(name))
+            self._models.setdefault(name, KnownModel(name))
         results = await asyncio.gather(*(self._load(name) for name in wanted), return_exceptions=True)
         for name, result in zip(wanted, results, strict=True):
             if isinstance(result, BaseException):
@@ -132,7 +118,7 @@ class ServingEngine:
             raise self._missing(model, version)
         return found
 
-    def _missing(self, model: _Model, version: str) -> ServingError:
+    def _missing(self, model: KnownModel, version: str) -> ServingError:
         if version and version not in model.states:
             there = ", ".join(model.versions) or "none"
             return UnknownModelError(
@@ -228,7 +214,9 @@ class ServingEngine:
             raise InvalidRequestError(f"no parameters {', '.join(map(harmless_line, given)) or 'but config, a text'}")
         try:
             await self._load(model, override, True)
-        except (InvalidRequestError, NotReadyError) as error:
+        except UnknownModelError:
+            raise
+        except ServingError as error:
             text = f"model {harmless_line(model)} is not loaded: {error}"
             raise type(error)(text, retry_after=error.retry_after) from error
 
@@ -248,7 +236,7 @@ class ServingEngine:
         if self._draining:
             raise NotReadyError("the server is shutting down")
 
-    async def _unload(self, model: _Model) -> None:
+    async def _unload(self, model: KnownModel) -> None:
         served = list(model.versions.values())
         model.newest, model.versions = None, {}
         model.states = {v.version: ("UNLOADING", "") for v in served}
@@ -268,7 +256,7 @@ class ServingEngine:
 
         Raises ServingErrors; what was served stays then.
         """
-        known = self._models.get(name) or _Model(name)
+        known = self._models.get(name) or KnownModel(name)
         async with known.changing:
             try:
                 config, files, wanted = await self._compiling.in_thread(lambda: self._read(name, override))
@@ -283,10 +271,10 @@ class ServingEngine:
                     known.states = {"": ("UNAVAILABLE", str(error))}
                 raise
             self._models[name] = known
-            known.override, known.tried = override, _tried(files)
+            known.override = override
+            known.take(files)
             known.states = {v: state for v, state in known.states.items() if v not in known.versions}
-            problems = dict(files.problems)
-            lost = False
+            errors: dict[int, ServingError] = {v: InvalidRequestError(text) for v, text in files.problems.items()}
             for version in wanted:
                 old = known.versions.get(str(version))
                 if old is not None and not again and old.files == files.versions[version] and old.config == config:
@@ -294,8 +282,7 @@ class ServingEngine:
                 try:
                     await self._load_version(known, files.versions[version], config)
                 except ServingError as error:
-                    problems[version] = str(error)
-                    lost = lost or isinstance(error, NotReadyError)
+                    errors[version] = error
                     if not (old is not None and str(version) in known.versions):
                         known.states[str(version)] = ("UNAVAILABLE", str(error))
                     else:
@@ -304,14 +291,17 @@ class ServingEngine:
                 if str(version) not in known.versions:
                     known.states[str(version)] = ("UNAVAILABLE", reason)
             self._settle(known, wanted, files)
-            failed = {v: problems[v] for v in wanted if v in problems}
+            failed = {v: errors[v] for v in wanted if v in errors}
             if not wanted:
-                failed = {0: "; ".join(files.problems.values()) or "it has no version to serve"}
-                known.states.setdefault("", ("UNAVAILABLE", failed[0]))
+                failed = {0: InvalidRequestError("; ".join(files.problems.values()) or "it has no version to serve")}
+                known.states.setdefault("", ("UNAVAILABLE", str(failed[0])))
             if failed:
                 self._measurements.loads_failed += 1
-                kind = NotReadyError if lost else InvalidRequestError
-                raise kind("\n".join(f"version {v}: {text}" for v, text in failed.items()))
+                text = "\n".join(f"version {v}: {error}" for v, error in failed.items())
+                failure = worst_kind(failed.values())(text)
+                if self.settings.control == "poll":
+                    known.plan_retry(failure, self.settings.poll_seconds)
+                raise failure
 
     def _read(self, name: str, override: str | None) -> tuple[ModelConfig, ModelFiles, list[int]]:
         files = self._repository.read(name)
@@ -326,7 +316,7 @@ class ServingEngine:
             files = self._repository.read(name, config.file_name)
         return config, files, config.versions.choose(list(files.versions))
 
-    async def _load_version(self, model: _Model, files: VersionFiles, config: ModelConfig) -> None:
+    async def _load_version(self, model: KnownModel, files: VersionFiles, config: ModelConfig) -> None:
         """Load a version and let it take the place of the one before. Raises ServingErrors."""
         version = str(files.version)
         if version not in model.versions:
@@ -347,7 +337,7 @@ class ServingEngine:
         except OnnxlaError as error:
             if code is not None:
                 code.close()
-            raise InvalidRequestError(str(error)) from error
+            raise load_error(error) from error
         except Exception as error:
             _LOG.exception("model %s is not loaded", harmless_line(model.name))
             raise ServingError(f"{type(error).__name__} while it was loaded; the log says more") from error
@@ -376,7 +366,7 @@ class ServingEngine:
     def _workers(self, config: ModelConfig) -> int:
         return self.settings.workers if config.workers is None else config.workers
 
-    def _settle(self, model: _Model, wanted: Sequence[int], files: ModelFiles) -> None:
+    def _settle(self, model: KnownModel, wanted: Sequence[int], files: ModelFiles) -> None:
         """Versions that are not wanted any more end, once all that are wanted are there, or when their files are gone;
         the newest of the others is served by default."""
         complete = all(str(version) in model.versions for version in wanted)
@@ -410,12 +400,13 @@ class ServingEngine:
         for name in names:
             known = self._models.get(name)
             try:
-                files = await self._compiling.in_thread(self._reader(name))
-                if known is None or known.tried != _tried(files):
+                file_name = "" if known is None or known.tried is None else known.tried.file_name
+                files = await self._compiling.in_thread(partial(self._repository.read, name, file_name))
+                if known is None or known.is_due(files):
                     await self._load(name)
                     self._models[name].told = ""
             except ServingError as error:
-                known = self._models.setdefault(name, _Model(name))
+                known = self._models.setdefault(name, KnownModel(name))
                 if known.told != str(error):
                     known.told = str(error)
                     _LOG.error("model %s is not loaded: %s", harmless_line(name), error)
@@ -423,10 +414,3 @@ class ServingEngine:
             async with self._models[name].changing:
                 await self._unload(self._models[name])
             del self._models[name]
-
-    def _reader(self, name: str) -> Callable[[], ModelFiles]:
-        return lambda: self._repository.read(name)
-
-
-def _tried(files: ModelFiles) -> object:
-    return (files.config, dict(files.versions), dict(files.problems))

@@ -1,8 +1,9 @@
 """What can go wrong between a client and a model, each with its status in HTTP and in gRPC."""
 
+from collections.abc import Iterable
 from http import HTTPStatus
 
-from onnxla.errors import OnnxlaError
+from onnxla.errors import FileError, InternalError, OnnxlaError, ResourceLimitError
 
 
 class ServingError(OnnxlaError):
@@ -71,3 +72,22 @@ class UnsupportedRequestError(ServingError):
     """A part of the protocol that this server does not have."""
 
     status, code = HTTPStatus.NOT_IMPLEMENTED, "UNIMPLEMENTED"
+
+
+def load_error(error: OnnxlaError) -> ServingError:
+    """Whose matter it is that a model does not load.
+
+    A fault of ours, or of this machine's files, is `ServingError` itself; a limit of this machine, which another try
+    may not meet, `NotReadyError`; anything else lies in the model or its configuration, which only others mend.
+    """
+    if isinstance(error, ServingError):
+        return error
+    if isinstance(error, FileError | InternalError) or type(error) is OnnxlaError:
+        return ServingError(str(error))
+    return (NotReadyError if isinstance(error, ResourceLimitError) else InvalidRequestError)(str(error))
+
+
+def worst_kind(errors: Iterable[ServingError]) -> type[ServingError]:
+    """The kind of several errors at once: a fault of ours, else what another try may mend, else theirs."""
+    kinds = [type(error) for error in errors]
+    return next((kind for kind in (ServingError, NotReadyError) if kind in kinds), InvalidRequestError)

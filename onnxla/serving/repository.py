@@ -17,7 +17,7 @@ from pathlib import Path
 
 from onnxla.errors import harmless_line
 from onnxla.files import read_file
-from onnxla.serving.errors import InvalidRequestError, UnknownModelError
+from onnxla.serving.errors import InvalidRequestError, ServingError, UnknownModelError
 
 FILES = (
     "model.onnxla",
@@ -68,6 +68,8 @@ class ModelFiles:
     """Versions that are there but have no model that can be read, and why."""
     config: str | None
     """The text of `config.pbtxt`."""
+    file_name: str
+    """What the models were looked for under, where it is not one of `FILES`."""
 
 
 class Repository:
@@ -87,8 +89,16 @@ class Repository:
     def read(self, name: str, file_name: str = "") -> ModelFiles:
         """The versions of a model; `file_name` is what the configuration calls the file.
 
-        Raises UnknownModelError where there is none, InvalidRequestError for files that are not to be read.
+        Raises UnknownModelError where there is none, InvalidRequestError for files that are not to be read,
+        ServingError for those that cannot be.
         """
+        try:
+            return self._read(name, file_name)
+        except OSError as error:
+            where = harmless_line(str(error.filename or name))
+            raise ServingError(f"{where} cannot be read: {error.strerror or error}") from error
+
+    def _read(self, name: str, file_name: str) -> ModelFiles:
         if not _NAME.fullmatch(name) or name not in self.names():
             raise UnknownModelError(f"the repository has no model {harmless_line(name)[:200]!r}")
         folder = self._inside(self.root / name)
@@ -104,7 +114,7 @@ class Repository:
                 versions[version] = VersionFiles(version, path, stamp_of(path))
             except (InvalidRequestError, OSError) as error:
                 problems[version] = str(error)
-        return ModelFiles(name, folder, versions, problems, config)
+        return ModelFiles(name, folder, versions, problems, config, file_name)
 
     def _places(self, folder: Path, file_name: str) -> Iterator[tuple[int, Path]]:
         """Versions, and the folder in which the model of each is looked for."""

@@ -17,6 +17,7 @@ from onnxla.serving.errors import (
     NotReadyError,
     OverloadedError,
     ServingError,
+    load_error,
 )
 from onnxla.serving.instances import Runner, WorkerDied
 from onnxla.serving.interface import Arranged
@@ -33,7 +34,7 @@ _LOG = logging.getLogger("onnxla.serving")
 _KNOWN_FAILURES = 64
 """Sets of shapes of which it is remembered that they do not compile."""
 _LIMIT_SECONDS = 60.0
-"""How long that is remembered of a compile that met a limit of time or memory, which another may not."""
+"""How long that is remembered of a compile that met a limit of time or memory, or crashed, as another may not."""
 _WARM_RUNS = 3
 _KEPT_SHAPES = 4
 """Sets of shapes of the version before for which there is code before this one takes its place."""
@@ -65,7 +66,7 @@ class ServedVersion:
         )
         self._waiting_shapes = settings.waiting_shapes
         self._making: dict[Hashable, asyncio.Task[Variant]] = {}
-        self._failed: OrderedDict[Hashable, tuple[str, float]] = OrderedDict()
+        self._failed: OrderedDict[Hashable, tuple[ServingError, float]] = OrderedDict()
         self._active = 0
         self._ended: asyncio.Event | None = None
 
@@ -102,9 +103,10 @@ class ServedVersion:
     async def _made(self, given: Arranged, request: InferRequest) -> Variant:
         """The code for new shapes, which others may be waiting for already."""
         key = self.code.key(given)
-        text, until = self._failed.get(key, ("", 0.0))
-        if until > time.monotonic():
-            raise InvalidRequestError(text)
+        if key in self._failed:
+            error, until = self._failed[key]
+            if until > time.monotonic():
+                raise type(error)(str(error))
         task = self._making.get(key)
         if task is None:
             if len(self._making) >= self._waiting_shapes:
@@ -132,12 +134,13 @@ class ServedVersion:
         except ServingError:
             raise
         except OnnxlaError as error:
-            text = f"shapes {[list(a.shape) for a in given.arrays]} cannot be compiled: {error}"
+            kind = ServingError if type(load_error(error)) is ServingError else InvalidRequestError
+            told = kind(f"shapes {[list(a.shape) for a in given.arrays]} cannot be compiled: {error}")
             lasts = float("inf") if isinstance(error, CompileError) else _LIMIT_SECONDS
-            self._failed[key] = (text, time.monotonic() + lasts)
+            self._failed[key] = (told, time.monotonic() + lasts)
             while len(self._failed) > _KNOWN_FAILURES:
                 self._failed.popitem(last=False)
-            raise InvalidRequestError(text) from error
+            raise told from error
         finally:
             self._making.pop(key, None)
 

@@ -331,3 +331,57 @@ def test_a_worker_that_dies_while_it_loads_is_no_fault_of_the_model(
             assert float((await ask(engine, "m", {"x": np.ones((1, 2), np.float32)}))["now"][0]) == 1
 
     in_loop(work)
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Let so many workers die while they load, the first ones; the list grows by one for each that loads."""
+    loads: list[int] = []
+    load = WorkerRunner._load
+
+    def killed(self: WorkerRunner, code: Variant) -> None:
+        loads.append(self.pid or 0)
+        if len(loads) <= times:
+            kill(self)
+        load(self, code)
+
+    monkeypatch.setattr(WorkerRunner, "_load", killed)
+    return loads
+
+
+def test_a_repository_that_is_polled_loads_again_what_a_dying_worker_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_artifact(tmp_path, "m", total_artifact(tmp_path / "m.onnxla"))
+    loads = dying(monkeypatch, 2)
+
+    async def work() -> None:
+        async with serving(tmp_path, workers=1, control="poll", poll_seconds=0.01) as engine:
+            (line,) = engine.index()
+            assert line.state == "UNAVAILABLE" and "the worker ended while it loaded" in line.reason
+            while not engine.model_ready("m"):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            assert len(loads) == 3
+
+    in_loop(work)
+    waits = [record.getMessage() for record in caplog.records if "is tried again in" in record.getMessage()]
+    assert waits == ["model m is tried again in 0.01 s", "model m is tried again in 0.02 s"]
+
+
+def test_that_is_tried_so_often_and_then_when_the_files_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_artifact(tmp_path, "m", total_artifact(tmp_path / "m.onnxla"))
+    loads = dying(monkeypatch, 6)
+
+    async def work() -> None:
+        async with serving(tmp_path, workers=1, control="poll", poll_seconds=0.01) as engine:
+            while "not tried again until its files change" not in caplog.text:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            assert len(loads) == 6 and not engine.model_ready("m")
+            put_artifact(tmp_path, "m", tmp_path / "m.onnxla")
+            while not engine.model_ready("m"):
+                await asyncio.sleep(0.01)
+
+    in_loop(work)

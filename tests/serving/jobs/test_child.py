@@ -208,9 +208,8 @@ def test_a_child_knows_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def look(stage: str, part: float) -> None:
         seen.extend(Path(f"/proc/{pid}/environ").read_bytes() for pid in children())
 
-    model = models.slow(tmp_path / "model.onnx")
-    with pytest.raises(ResourceLimitError):
-        asyncio.run(compile_in_child(model, {}, ChildLimits(wall_seconds=3), look, output=tmp_path / "a.onnxla"))
+    model = models.slow(tmp_path / "model.onnx", 20)
+    asyncio.run(compile_in_child(model, {}, progress=look, output=tmp_path / "a.onnxla"))
     assert seen and not any(b"of the server" in text for text in seen)
 
 
