@@ -1,8 +1,9 @@
-"""What kernels reach beside what the machine could do: `python -m tests.bench.attained PROFILES FIGURES.json`.
+"""What kernels reach beside what the machine could do: `python -m tests.bench.attained PROFILES HISTORY`.
 
-PROFILES is a folder of what `onnxla profile MODEL --json` printed, `MODEL.json` each; FIGURES.json is of
-`tests.bench.table --json` on the same machine. Prints Markdown: all models beside their goals, then, of each that
-misses its goal, the kernels in which its time goes. `--into docs/speed.md` puts it between the marks of that page.
+PROFILES is a folder of what `onnxla profile MODEL --threads 1 --json` printed, `MODEL.json` each; HISTORY is the file
+of this CPU in `tests/bench/figures`, of which the last times on one thread count. Prints Markdown: all models beside
+their goals, then, of each that misses its goal, the kernels in which its time goes. `--into docs/speed.md` puts it
+between the marks of that page.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxla.cli.profile_command import PREDICTED_WITHIN, kernel_name
+from tests.bench.history import read
 
 GOALS = {
     "resnet50": 1.4,
@@ -147,12 +149,15 @@ def page(profiles: Mapping[str, Any], ratios: Mapping[str, float]) -> Sequence[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("profiles", type=Path)
-    parser.add_argument("figures", type=Path)
+    parser.add_argument("history", type=Path)
     parser.add_argument("--into", type=Path)
     arguments = parser.parse_args()
-    figures = json.loads(arguments.figures.read_text())
+    entry = read(arguments.history).last("speed", 1)
+    if entry is None:
+        raise SystemExit(f"{arguments.history} has no times on one thread")
+    ratios = {model: row["ratio"]["onnxruntime"] for model, row in entry.models.items() if "ratio" in row}
     profiles = {path.stem: json.loads(path.read_text()) for path in sorted(arguments.profiles.glob("*.json"))}
-    text = "\n".join(page(profiles, {model: found["ratio"] for model, found in figures.items()}))
+    text = "\n".join(page(profiles, ratios))
     if arguments.into is None:
         print(text)
         return

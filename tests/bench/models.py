@@ -1,0 +1,60 @@
+"""The models of a folder, for tables over all of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto
+
+_QUANTISED = {
+    "ConvInteger",
+    "DequantizeLinear",
+    "DynamicQuantizeLSTM",
+    "DynamicQuantizeLinear",
+    "DynamicQuantizeMatMul",
+    "MatMulInteger",
+    "MatMulNBits",
+    "QGemm",
+    "QLinearConv",
+    "QLinearMatMul",
+}
+_HALF = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
+
+
+@dataclass(frozen=True)
+class Model:
+    """One of them: `NAME.onnx`, or `NAME/model.onnx`."""
+
+    name: str
+    path: Path
+
+    @property
+    def inputs(self) -> Path | None:
+        """The arrays to run it on, in an .npz file beside it; None where they are to be random."""
+        path = self.path.with_suffix(".npz")
+        return path if path.exists() else None
+
+    def arithmetic(self) -> str:
+        """What it computes in: `int8` where anything is quantised, `f16` where weights are of half precision, `f32`."""
+        graph = onnx.load(self.path, load_external_data=False).graph
+        if any(node.op_type in _QUANTISED for node in _nodes(graph.node)):
+            return "int8"
+        return "f16" if any(weight.data_type in _HALF for weight in graph.initializer) else "f32"
+
+
+def models_of(folder: Path) -> list[Model]:
+    """The ONNX models of a folder, by name. Raises SystemExit where there are none."""
+    paths = [*folder.glob("*.onnx"), *folder.glob("*/model.onnx")]
+    if not paths:
+        raise SystemExit(f"{folder} holds no NAME.onnx and no NAME/model.onnx")
+    found = [Model(path.parent.name if path.parent != folder else path.stem, path) for path in paths]
+    return sorted(found, key=lambda model: model.name)
+
+
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """With those of branches and bodies."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g.node)
