@@ -47,7 +47,7 @@ def http_request(model: str, arrays: Arrays) -> bytes:
     ]
     text = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
     data = b"".join(a.tobytes() for a in arrays.values())
-    head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nhost: a\r\ncontent-length: {len(text) + len(data)}\r\n"
+    head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(text) + len(data)}\r\n"
     return f"{head}inference-header-content-length: {len(text)}\r\n\r\n".encode() + text + data
 
 

@@ -111,7 +111,7 @@ def random_arrays(inputs: list[dict[str, Any]], size: int, seed: int = 0) -> dic
     for tensor in inputs:
         shape = [n if n >= 0 else (1 if place == 0 else size) for place, n in enumerate(tensor["shape"])]
         dtype = DTYPES[tensor["datatype"]]
-        arrays[tensor["name"]] = (rng.random(shape) * (5 if dtype.kind in "iu" else 1)).astype(dtype)
+        arrays[tensor["name"]] = (rng.random(shape) * (2 if dtype.kind in "iu" else 1)).astype(dtype)
     return arrays
 
 

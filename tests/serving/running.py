@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -67,3 +68,12 @@ class Running:
     @property
     def grpc(self) -> str:
         return f"127.0.0.1:{self.server.grpc_port}"
+
+
+def eventually(what: Callable[[], bool]) -> bool:
+    """Whether it becomes true in time."""
+    for _ in range(500):
+        if what():
+            return True
+        time.sleep(0.02)
+    return False

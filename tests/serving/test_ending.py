@@ -18,10 +18,10 @@ import tritonclient.grpc as triton_grpc
 from tritonclient.utils import InferenceServerException
 
 from tests.cli.command import DIGITS, DIGITS_INPUT
-from tests.serving.running import Running
+from tests.serving.running import Running, eventually
 from tests.serving.small_engine import SmallEngine
 from tests.serving.test_grpc import infer_input
-from tests.serving.test_operations import INFER, ONE, eventually
+from tests.serving.test_operations import INFER, ONE
 from tests.serving.wire import Wire, request
 
 

@@ -18,7 +18,7 @@ from tritonclient.grpc import service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from onnxla.serving.tensors import DTYPES
-from tests.serving.running import Running
+from tests.serving.running import Running, eventually
 from tests.serving.small_engine import SmallEngine, doubled
 from tests.serving.test_tensors import example
 
@@ -223,6 +223,63 @@ def test_the_standard_health_service(server: Running) -> None:
         for service in ("", "inference.GRPCInferenceService"):
             answer = stub.Check(health_pb2.HealthCheckRequest(service=service))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_health_is_told_when_it_changes() -> None:
+    with Running(SmallEngine) as server, grpc.insecure_channel(server.grpc) as channel:
+        answers = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""), timeout=20)
+        assert next(answers).status == health_pb2.HealthCheckResponse.SERVING
+        server.engine.unloaded.add("echo")
+        assert next(answers).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        answers.cancel()
+
+
+SERVICE = "/inference.GRPCInferenceService"
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "status", "text"),
+    [
+        (f"{SERVICE}/ModelInfer", b"\xff", grpc.StatusCode.INVALID_ARGUMENT, "a message cannot be read"),
+        (f"{SERVICE}/ModelMetadata", b"\x0a\x05a", grpc.StatusCode.INVALID_ARGUMENT, "a message cannot be read"),
+        (f"{SERVICE}/NoSuchMethod", b"", grpc.StatusCode.UNIMPLEMENTED, "there is no such method"),
+        ("/no.Service/ModelInfer", b"", grpc.StatusCode.UNIMPLEMENTED, "there is no such method"),
+        ("/\xc3\xa9", b"", grpc.StatusCode.UNIMPLEMENTED, "there is no such method"),
+    ],
+)
+def test_bytes_that_are_no_call(server: Running, method: str, data: bytes, status: grpc.StatusCode, text: str) -> None:
+    with grpc.insecure_channel(server.grpc) as channel:
+        with pytest.raises(grpc.RpcError) as found:
+            channel.unary_unary(method)(data, timeout=20)
+        assert found.value.code() is status and text in found.value.details()
+        with pytest.raises(grpc.RpcError) as found:
+            list(channel.stream_stream(method)(iter([data]), timeout=20))
+        assert found.value.code() is status and text in found.value.details()
+
+
+def test_a_stream_to_a_method_of_one_message(server: Running) -> None:
+    with grpc.insecure_channel(server.grpc) as channel:
+        with pytest.raises(grpc.RpcError) as found:
+            channel.stream_unary(f"{SERVICE}/ModelInfer")(iter([]), timeout=20)
+        assert found.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert found.value.details() == "this method takes one message, and none was sent"
+
+
+def test_a_stream_whose_message_cannot_be_read(server: Running) -> None:
+    with grpc.insecure_channel(server.grpc) as channel:
+        with pytest.raises(grpc.RpcError) as found:
+            list(channel.stream_stream(f"{SERVICE}/ModelStreamInfer")(iter([b"\xff"]), timeout=20))
+        assert found.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_stream_that_is_cancelled_ends_its_requests() -> None:
+    with Running(SmallEngine) as server, triton.InferenceServerClient(server.grpc) as client:
+        client.start_stream(lambda result, error: None)
+        for _ in range(3):
+            client.async_stream_infer("slow", [infer_input("x", np.zeros(1, np.float32))])
+        assert eventually(lambda: server.server.calls.in_flight("grpc") == 3)
+        client.stop_stream(cancel_requests=True)
+        assert eventually(lambda: server.engine.cancelled == 3 and server.server.calls.in_flight("grpc") == 0)
 
 
 def test_repository_calls() -> None:

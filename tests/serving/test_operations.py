@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from onnxla.serving.logs import start_logging
 from onnxla.serving.rates import Rates
 from onnxla.serving.server_settings import ServerSettings, table
 from onnxla.serving.settings import EngineSettings
-from tests.serving.running import Running
+from tests.serving.running import Running, eventually
 from tests.serving.small_engine import SmallEngine
 from tests.serving.test_grpc import infer_input
 from tests.serving.wire import Wire, ask, request
@@ -38,15 +38,6 @@ from tests.serving.wire import Wire, ask, request
 INFER = "/v2/models/echo/infer"
 ONE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1.0]}]}
 TOKEN, ADMIN = "a-token-of-a-client", "a-token-of-an-admin"
-
-
-def eventually(what: Callable[[], bool]) -> bool:
-    """Whether it becomes true in time."""
-    for _ in range(500):
-        if what():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 @pytest.fixture

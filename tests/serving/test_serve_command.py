@@ -16,9 +16,9 @@ import tritonclient.http as triton_http
 from onnxla.errors import InputError
 from onnxla.serving.run_server import Wanted
 from tests.cli.command import DIGITS, DIGITS_INPUT, onnxla
+from tests.serving.running import eventually
 from tests.serving.test_grpc import infer_input
 from tests.serving.test_http import tensor
-from tests.serving.test_operations import eventually
 
 
 def test_from_a_folder_to_answers(tmp_path: Path) -> None:

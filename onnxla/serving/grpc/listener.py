@@ -11,6 +11,7 @@ from tritonclient.grpc.service_pb2_grpc import add_GRPCInferenceServiceServicer_
 from onnxla.errors import InputError
 from onnxla.serving.calls import Calls
 from onnxla.serving.grpc.gate import Gate
+from onnxla.serving.grpc.server import Server
 from onnxla.serving.grpc.service import InferenceService
 from onnxla.serving.server_settings import ServerSettings
 
@@ -25,24 +26,21 @@ class GrpcListener:
     def __init__(self, settings: ServerSettings, calls: Calls, port: int) -> None:
         """Binds the port. Raises InputError where that fails."""
         self._settings, self._calls, self._gate = settings, calls, Gate()
-        self._server = grpc.aio.server(options=_options(settings), interceptors=(self._gate,))
+        self._server = Server(_options(settings), self._gate)
         add_GRPCInferenceServiceServicer_to_server(InferenceService(calls), self._server)
         self._health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         try:
-            if settings.tls_cert is None:
-                self.port: int = self._server.add_insecure_port(f"{host}:{port}")
-            else:
-                self.port = self._server.add_secure_port(f"{host}:{port}", _credentials(settings))
-        except RuntimeError as error:
-            raise InputError(f"{settings.host} port {port} cannot be listened on: {error}") from None
+            self.port = self._server.add_port(f"{host}:{port}", _credentials(settings))
+        except OSError as error:
+            raise InputError(str(error)) from None
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Answer from now on."""
         await self._tell_health()
-        await self._server.start()
+        self._server.start()
         self._watch = asyncio.create_task(self._keep_telling())
 
     async def stop(self) -> None:
@@ -86,7 +84,8 @@ def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
 
 
 def _credentials(settings: ServerSettings) -> Any:
-    assert settings.tls_cert is not None and settings.tls_key is not None
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
     try:
         pair = (settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())
     except OSError as error:
