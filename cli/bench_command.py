@@ -14,7 +14,7 @@ from onnxla.debugging.parts import flat_outputs
 from onnxla.errors import InputError
 from onnxla.peers.runtimes import JUDGE, runtimes
 from onnxla.peers.turns import take_turns
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 Beside = Annotated[
     list[str] | None,

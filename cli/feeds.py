@@ -13,8 +13,8 @@ from onnxla.cli.output import count
 from onnxla.cli.outputs import writing_to
 from onnxla.errors import InputError
 from onnxla.files import writing
-from onnxla.runtime.program import Array
 from onnxla.runtime.signature import ModelTensor
+from onnxla.runtime.tensors import Array
 
 
 @dataclass

@@ -7,7 +7,7 @@ import numpy as np
 from onnxla.cli.models import Request
 from onnxla.debugging.xla_witness import run_mlir, run_module, xla_version
 from onnxla.frontends.hlo.syntax import Program
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 def judge_of_hlo(wanted: Request, feeds: Mapping[str, Array], names: Sequence[str]) -> tuple[str, dict[str, Array]]:

@@ -13,7 +13,7 @@ from onnxla.cli.opt_command import read_text, weights_of
 from onnxla.cli.output import print_json, progress_bar, say
 from onnxla.debugging.comparison import compare
 from onnxla.errors import HloError
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 File = Annotated[Path, typer.Argument(help="A file of HLO or StableHLO; `-` reads text from standard input.")]
 Weights = Annotated[

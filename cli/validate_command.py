@@ -20,7 +20,7 @@ from onnxla.debugging.comparison import Comparison, compare, compare_all
 from onnxla.debugging.parts import flat_outputs
 from onnxla.errors import InputError
 from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:

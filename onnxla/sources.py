@@ -25,7 +25,6 @@ from onnxla.hlo.ops.structural import GetTupleElement, Tuple
 from onnxla.hlo.parser import parse_module, weights_from
 from onnxla.hlo.printer import long_constants, print_module
 from onnxla.hlo.types import Array, TensorType, TupleType
-from onnxla.runtime.program import TensorSignature, onnx_type
 from onnxla.runtime.results import (
     ChosenTextResult,
     MapsResult,
@@ -36,6 +35,7 @@ from onnxla.runtime.results import (
     TextResult,
 )
 from onnxla.runtime.signature import Dimension, ModelSignature, ModelTensor, model_tensor
+from onnxla.runtime.tensors import TensorSignature, onnx_type
 
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
 Anything = TypeVar("Anything")

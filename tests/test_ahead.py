@@ -25,7 +25,7 @@ from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.elf import AARCH64, X86_64, read_object
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.model import CompiledModel
-from onnxla.runtime.program import Array, TensorSignature
+from onnxla.runtime.tensors import Array, TensorSignature
 
 RISCV = 243
 """Of e_machine; our own linker knows no RISC-V, C's do."""

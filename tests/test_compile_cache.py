@@ -20,7 +20,7 @@ from onnxla import cache_key, compiler
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.hlo.printer import print_module
 from onnxla.runtime.cache import CompileCache
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.sources import OnnxSource
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

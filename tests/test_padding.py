@@ -14,7 +14,7 @@ import onnxla
 from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.artifact import read_artifact
 from onnxla.runtime.padding import Padding
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 WEIGHTS = np.random.default_rng(0).standard_normal((12, 5)).astype(np.float32)
 

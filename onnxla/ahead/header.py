@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from onnxla.ahead.reserved_names import DECLARED, HEADERS, KEYWORDS, LIBRARIES, MACROS
-from onnxla.runtime.program import Program, TensorSignature
+from onnxla.runtime.program import Program
+from onnxla.runtime.tensors import TensorSignature
 from onnxla.version import __version__
 
 _TYPES = {

@@ -12,8 +12,8 @@ from onnxla.compat.types import dtype_of_element_type
 from onnxla.errors import DeviceError
 from onnxla.runtime.device_arrays import DeviceView, device_view, is_on_gpu
 from onnxla.runtime.device_results import DeviceArray
-from onnxla.runtime.program import Array, TensorSignature, element_of_dtype
 from onnxla.runtime.streams import LEGACY_STREAM
+from onnxla.runtime.tensors import Array, TensorSignature, element_of_dtype
 
 _NAMES = ("cpu", "cuda")
 

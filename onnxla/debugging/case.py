@@ -11,7 +11,7 @@ from onnxla.debugging.trial import Outcome, Settings, try_model
 from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _TOLERANCES = {
     "float64": (1e-6, 1e-8),

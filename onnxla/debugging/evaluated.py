@@ -15,7 +15,7 @@ from onnxla.hlo.module import Module
 from onnxla.hlo.verifier import verify
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipelines import pipeline_for
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.vocabulary import places_of
 from onnxla.sources import Imported, OnnxSource
 

@@ -12,7 +12,7 @@ from onnxla.hlo.module import Module
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.parser import parse_module, zero_weights
 from onnxla.hlo.printer import print_module
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.vocabulary import places_of
 from onnxla.sources import Source
 

@@ -27,7 +27,7 @@ from onnxla.debugging.import_fault import import_culprit
 from onnxla.debugging.kernel_fault import WrongKernel, judge_kernels
 from onnxla.debugging.pass_fault import pass_culprit
 from onnxla.debugging.trial import Outcome, Settings, compared
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 EVALUATIONS = 12
 """How often a case is evaluated in numpy, at most about, until its culprit is found."""

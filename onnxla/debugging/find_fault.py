@@ -25,7 +25,7 @@ from onnxla.debugging.trial import Outcome, Settings
 from onnxla.errors import InputError, OnnxlaError
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
 _MOST_SET_ASIDE = 50

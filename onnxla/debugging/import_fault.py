@@ -19,7 +19,7 @@ from onnxla.debugging.model_part import ModelGraph, whole_proto
 from onnxla.debugging.parts import flat_outputs
 from onnxla.debugging.trial import Settings, compared
 from onnxla.errors import OnnxlaError
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 def import_culprit(case: Case, settings: Settings) -> Culprit | None:

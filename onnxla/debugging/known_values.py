@@ -7,7 +7,7 @@ from onnxla.debugging.layers import LayeredModel
 from onnxla.debugging.parts import flat_outputs
 from onnxla.errors import InputError
 from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _KEPT_BYTES = 2 << 30
 """Values beyond this are computed again when they are asked for again."""

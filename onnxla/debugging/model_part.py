@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.registry import normal_domain
 from onnxla.frontends.onnx.structure import check_structure, free_names, in_order, subgraphs
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _OF_SHAPES = ("Shape", "Size")
 """Operators whose results depend on the shape of what they read."""

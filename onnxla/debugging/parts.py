@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 def flat_outputs(outputs: Mapping[str, Any]) -> dict[str, Array]:

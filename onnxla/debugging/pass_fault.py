@@ -9,7 +9,7 @@ from onnxla.debugging.exact import is_rounding
 from onnxla.debugging.trial import Settings, compared
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.rewrite import RewritePass
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 def pass_culprit(case: Case, settings: Settings) -> Culprit:

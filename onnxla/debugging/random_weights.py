@@ -13,7 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from onnxla.debugging.model_part import tensor_of
 from onnxla.frontends.onnx.structure import subgraphs
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 FEWEST_FLOATS, FEWEST_BYTES = 16, 64
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)

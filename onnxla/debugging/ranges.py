@@ -22,8 +22,8 @@ from onnxla.passes.lower_contractions import LowerContractions, names_of, produc
 from onnxla.passes.pass_base import program_computations
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.executable import Executable
-from onnxla.runtime.program import Array, TensorSignature
 from onnxla.runtime.signature import ModelSignature
+from onnxla.runtime.tensors import Array, TensorSignature
 from onnxla.sources import Imported, Shapes, Source
 
 ELEMENTS: Mapping[str, ElementType] = {"fp16": F16, "bf16": BF16}

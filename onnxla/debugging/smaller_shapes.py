@@ -10,7 +10,7 @@ from onnxla.debugging.case import Case, judged
 from onnxla.debugging.model_part import tensor_of, value_info
 from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _MOST_BYTES = 64 << 20
 """Models beyond this are left as they are: each try writes one."""

@@ -11,7 +11,7 @@ from onnxla.debugging.comparison import Comparison, compare
 from onnxla.debugging.parts import flat_outputs
 from onnxla.errors import ArtifactError, DeviceError, HloError, InternalError, OnnxlaError
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _FLOPS, _BYTES = 2e9, 1e8
 """What numpy does a second, about, on one CPU."""

@@ -14,7 +14,7 @@ from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.weights import tensor_array
 from onnxla.hlo.types import Array, TensorType
 from onnxla.runtime.onnxruntime_part import OnnxruntimePart
-from onnxla.runtime.program import dtype_of_onnx_type
+from onnxla.runtime.tensors import dtype_of_onnx_type
 
 _SMALL = 1024
 """Bytes from which a weight is a section of an artifact, shared with others that are equal."""

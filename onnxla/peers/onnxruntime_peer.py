@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onnxla.errors import InputError
-from onnxla.runtime.program import Array, dtype_of_onnx_type
+from onnxla.runtime.tensors import Array, dtype_of_onnx_type
 
 
 class OnnxruntimePeer:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxla.errors import InputError
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _SETTINGS = {
     "PERFORMANCE_HINT": "LATENCY",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 class Peer(Protocol):

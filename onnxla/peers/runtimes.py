@@ -12,7 +12,7 @@ from pathlib import Path
 from onnxla.errors import InputError
 from onnxla.peers.onnxruntime_peer import OnnxruntimePeer
 from onnxla.peers.peer import Peer
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ import numpy as np
 
 from onnxla.errors import InputError
 from onnxla.runtime.arrays import native_array
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.program import Program
 from onnxla.runtime.results import TensorResult
 from onnxla.runtime.signature import STRINGS, ModelSignature
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.vocabulary import as_text, is_text
 
 Out: TypeAlias = Mapping[str, Any] | Sequence[Any] | None

@@ -31,11 +31,12 @@ from onnxla.files import open_file, writing
 from onnxla.runtime.digest import checksum_of, digest_of
 from onnxla.runtime.mixed_parts import Codec, StoredPlan, plan_json, plan_of_json
 from onnxla.runtime.padding import Padding
-from onnxla.runtime.program import Array, Program, Step, TensorSignature, dtype_of, element_of_dtype
+from onnxla.runtime.program import Program, Step
 from onnxla.runtime.residency import let_go
 from onnxla.runtime.results import Result, indices_of, result_json, result_of_json
 from onnxla.runtime.shared_pages import MOST_EXTENTS, PAGE, map_image, share_pages
 from onnxla.runtime.signature import ModelSignature, ModelTensor
+from onnxla.runtime.tensors import Array, TensorSignature, dtype_of, element_of_dtype
 
 if TYPE_CHECKING:
     from zipfile import ZipFile

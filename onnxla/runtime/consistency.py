@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from onnxla.errors import ArtifactError
-from onnxla.runtime.program import Array, Program, TensorSignature
+from onnxla.runtime.program import Program
 from onnxla.runtime.results import ChosenTextResult, MapsResult, Result, SequenceResult, TextResult
 from onnxla.runtime.signature import ModelSignature, ModelTensor
+from onnxla.runtime.tensors import Array, TensorSignature
 
 _LARGEST = 1 << 62
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from onnxla.errors import DeviceError
 from onnxla.runtime.device import LibraryMatrix, LibraryProduct
-from onnxla.runtime.program import Array, dtype_of
+from onnxla.runtime.tensors import Array, dtype_of
 
 _ALIGNMENT = 16
 """Bytes to a multiple of which everything that the runtime places begins."""

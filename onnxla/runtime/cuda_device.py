@@ -17,7 +17,7 @@ from onnxla.errors import DeviceError, InputError, ResourceLimitError
 from onnxla.runtime.cuda_driver import Gpu, checked, cuda_driver, described, driver_version, gpus, is_old
 from onnxla.runtime.cuda_staging import LARGEST, Staging
 from onnxla.runtime.device import DeviceCode, LibraryProduct
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 if TYPE_CHECKING:
     from onnxla.runtime.cublaslt import CublasLt

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from onnxla.errors import ArtifactError
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 _SPACES = ("input", "output", "weights", "arena")
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from onnxla.errors import InputError
 from onnxla.runtime.dlpack import CUDA, CUDA_MANAGED, read_capsule, require_dense
-from onnxla.runtime.program import TensorSignature
 from onnxla.runtime.streams import LEGACY_STREAM
+from onnxla.runtime.tensors import TensorSignature
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from onnxla.runtime.device_arrays import DeviceView, device_view, is_on_gpu, loo
 from onnxla.runtime.device_results import DeviceArray
 from onnxla.runtime.device_session import Session, Started
 from onnxla.runtime.executable import Executable
-from onnxla.runtime.program import Array, Program, TensorSignature
+from onnxla.runtime.program import Program
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.streams import LEGACY_STREAM
+from onnxla.runtime.tensors import Array, TensorSignature
 
 
 class DeviceExecutable(Executable):

@@ -9,8 +9,8 @@ import numpy as np
 from onnxla.errors import DeviceError, InputError
 from onnxla.runtime.device import Device
 from onnxla.runtime.dlpack import CUDA, make_capsule
-from onnxla.runtime.program import Array, TensorSignature
 from onnxla.runtime.streams import LEGACY_STREAM
+from onnxla.runtime.tensors import Array, TensorSignature
 
 _LOG = logging.getLogger("onnxla")
 

@@ -19,7 +19,8 @@ from onnxla.runtime.device import Device, Place, read_objects
 from onnxla.runtime.device_arrays import DeviceView, device_view
 from onnxla.runtime.device_results import DeviceArray
 from onnxla.runtime.launches import Launches
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.program import Program
+from onnxla.runtime.tensors import Array
 
 _LOG = logging.getLogger("onnxla")
 ALIGNMENT = 16

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onnxla.errors import InputError
-from onnxla.runtime.program import dtype_of, element_of_dtype
+from onnxla.runtime.tensors import dtype_of, element_of_dtype
 
 CPU, CUDA, CUDA_MANAGED = 1, 2, 13
 """DLPack's numbers of kinds of memory."""

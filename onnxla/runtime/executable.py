@@ -18,8 +18,9 @@ from onnxla.runtime.buffers import address_of, addresses_of, aligned_bytes, as_a
 from onnxla.runtime.host_inputs import HostInputs
 from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.machine import check_machine
-from onnxla.runtime.program import Array, Program, TensorSignature
+from onnxla.runtime.program import Program
 from onnxla.runtime.state import ModelState
+from onnxla.runtime.tensors import Array, TensorSignature
 from onnxla.runtime.thread_pool import PARALLEL_FOR, thread_pool
 from onnxla.runtime.thread_stack import has_large_stack
 

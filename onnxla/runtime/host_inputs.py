@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.program import Program
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.vocabulary import Vocabulary, all_str, is_text
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from onnxla.errors import DeviceError
 from onnxla.runtime.device import BranchStep, CopyStep, Device, DeviceStep, LaunchStep, LoopStep, Place, Steps
 from onnxla.runtime.profiler import add_time
-from onnxla.runtime.program import Array, Step
+from onnxla.runtime.program import Step
+from onnxla.runtime.tensors import Array
 
 _LOG = logging.getLogger("onnxla")
 _Action = Callable[[], None]

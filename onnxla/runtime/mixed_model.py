@@ -23,8 +23,9 @@ from onnxla.runtime.mixed_report import FallbackReport
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.onnxruntime_part import LoadedPart, OnnxruntimePart
 from onnxla.runtime.padding import into_targets
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import numpy as np
 
 from onnxla.errors import ArtifactError
 from onnxla.runtime.mixed_report import ClusterReport, FallbackReport, Reason
-from onnxla.runtime.program import Array, Program, dtype_of, element_of_dtype
+from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
+from onnxla.runtime.tensors import Array, dtype_of, element_of_dtype
 
 Json: TypeAlias = Any
 ExpectedType: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]

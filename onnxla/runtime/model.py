@@ -24,11 +24,12 @@ from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.padding import into_targets, require_targets
 from onnxla.runtime.pending import PendingRun
-from onnxla.runtime.program import GPU_TRIPLE, Array, Program
+from onnxla.runtime.program import GPU_TRIPLE, Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.streams import gpu_number, stream_number
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onnxla.errors import DeviceError, InputError
-from onnxla.runtime.program import Array, dtype_of_onnx_type
+from onnxla.runtime.tensors import Array, dtype_of_onnx_type
 
 _CODES = {
     "bfloat16": 16,

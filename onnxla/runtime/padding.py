@@ -6,16 +6,12 @@ their number: the rows that are kept are bit for bit those that the program give
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from onnxla.errors import ArtifactError, InputError
-
-if TYPE_CHECKING:
-    from onnxla.runtime.program import TensorSignature
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from onnxla.runtime.tensors import Array, TensorSignature
 
 _LARGEST = 1 << 62
 
@@ -67,7 +63,7 @@ class Padding:
             raise ArtifactError("the manifest is malformed: padding that is no padding")
         return Padding(stored["name"], stored["rows"], stored["least"], dict(stored["inputs"]), outputs, combines)
 
-    def fits(self, inputs: "Sequence[TensorSignature]", outputs: "Sequence[TensorSignature]") -> bool:
+    def fits(self, inputs: Sequence[TensorSignature], outputs: Sequence[TensorSignature]) -> bool:
         """Whether a program of this interface can be padded so."""
         shapes = {t.name: t.shape for t in inputs}
         return (
@@ -132,9 +128,7 @@ class Padding:
         ]
 
 
-def require_targets(
-    out: Sequence[Any], outputs: "Sequence[TensorSignature]", shapes: Sequence[tuple[int, ...]]
-) -> None:
+def require_targets(out: Sequence[Any], outputs: Sequence[TensorSignature], shapes: Sequence[tuple[int, ...]]) -> None:
     """Raise InputError unless the arrays in `out` can receive results of these shapes."""
     problems = []
     for given, output, shape in zip(out, outputs, shapes, strict=True):

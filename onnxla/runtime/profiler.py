@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onnxla.runtime.program import Array, Program, Step
+from onnxla.runtime.program import Program, Step
+from onnxla.runtime.tensors import Array
 
 _HEAD, _STEP, _RECORD = 4, 3, 4
 _RECORDS = 2

@@ -7,14 +7,12 @@ compiling, and only numbers that are not: a `Result` is the structure, with a pl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from onnxla.errors import ArtifactError
-
-if TYPE_CHECKING:
-    from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 Json: TypeAlias = Any
 
@@ -25,7 +23,7 @@ class TensorResult:
 
     index: int
 
-    def assembled(self, tensors: "Sequence[Array]") -> "Array":
+    def assembled(self, tensors: Sequence[Array]) -> Array:
         """The Python value, as onnxruntime gives it."""
         return tensors[self.index]
 
@@ -37,7 +35,7 @@ class TextResult:
     shape: tuple[int, ...]
     strings: tuple[str, ...]
 
-    def assembled(self, tensors: "Sequence[Array]") -> "Array":
+    def assembled(self, tensors: Sequence[Array]) -> Array:
         return _text(self.strings).reshape(self.shape)
 
 
@@ -49,10 +47,10 @@ class ChosenTextResult:
     table: tuple[str, ...]
 
     @cached_property
-    def _texts(self) -> "Array":
+    def _texts(self) -> Array:
         return _text(self.table)
 
-    def assembled(self, tensors: "Sequence[Array]") -> "Array":
+    def assembled(self, tensors: Sequence[Array]) -> Array:
         return np.asarray(self._texts[tensors[self.index]], object)
 
 
@@ -68,7 +66,7 @@ class MapsResult:
         """Keys in their order, with their columns."""
         return sorted(zip(self.keys, range(len(self.keys)), strict=True), key=lambda pair: pair[0])
 
-    def assembled(self, tensors: "Sequence[Array]") -> list[dict[int | str, Any]]:
+    def assembled(self, tensors: Sequence[Array]) -> list[dict[int | str, Any]]:
         columns = self._columns
         return [{key: row[column] for key, column in columns} for row in tensors[self.index].tolist()]
 
@@ -79,7 +77,7 @@ class SequenceResult:
 
     elements: "tuple[Result, ...]"
 
-    def assembled(self, tensors: "Sequence[Array]") -> list[Any]:
+    def assembled(self, tensors: Sequence[Array]) -> list[Any]:
         return [element.assembled(tensors) for element in self.elements]
 
 
@@ -87,14 +85,14 @@ class SequenceResult:
 class NothingResult:
     """An empty optional: None."""
 
-    def assembled(self, tensors: "Sequence[Array]") -> None:
+    def assembled(self, tensors: Sequence[Array]) -> None:
         return None
 
 
 Result: TypeAlias = TensorResult | TextResult | ChosenTextResult | MapsResult | SequenceResult | NothingResult
 
 
-def _text(strings: Sequence[str]) -> "Array":
+def _text(strings: Sequence[str]) -> Array:
     array = np.empty(len(strings), object)
     array[:] = strings
     return array

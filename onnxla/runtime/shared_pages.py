@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from onnxla.errors import ResourceLimitError
-from onnxla.runtime.program import Array
 from onnxla.runtime.residency import let_go
+from onnxla.runtime.tensors import Array
 
 PAGE = 4096
 MOST_EXTENTS = 20_000

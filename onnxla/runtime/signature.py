@@ -6,8 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from onnxla.runtime.program import Program, TensorSignature, dtype_of_onnx_type
+from onnxla.runtime.program import Program
 from onnxla.runtime.results import ChosenTextResult, MapsResult, TensorResult, TextResult
+from onnxla.runtime.tensors import TensorSignature, dtype_of_onnx_type
 
 STRINGS = "tensor(string)"
 Dimension: TypeAlias = int | str | None

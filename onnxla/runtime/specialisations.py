@@ -15,8 +15,9 @@ import numpy as np
 
 from onnxla.errors import InputError
 from onnxla.runtime.executable import Executable
-from onnxla.runtime.program import GPU_TRIPLE, Array, Program
+from onnxla.runtime.program import GPU_TRIPLE, Program
 from onnxla.runtime.state import ModelState
+from onnxla.runtime.tensors import Array
 
 Specialise: TypeAlias = Callable[[Mapping[str, Array]], Program]
 """Compiles the model for the shapes of the arrays, and for the values of those that decide shapes."""

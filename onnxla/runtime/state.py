@@ -14,7 +14,7 @@ import numpy as np
 from onnxla.errors import InputError
 from onnxla.runtime.arrays import native_array
 from onnxla.runtime.buffers import aligned_bytes
-from onnxla.runtime.program import Array, TensorSignature, element_of_dtype
+from onnxla.runtime.tensors import Array, TensorSignature, element_of_dtype
 
 Step: TypeAlias = Callable[[list[Array], list[Array]], None]
 """Reads the first arrays and writes the second ones."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from onnxla.errors import InputError
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 class Vocabulary:

@@ -8,9 +8,9 @@ import numpy as np
 
 from onnxla.errors import InputError
 from onnxla.runtime.profiler import new_profile
-from onnxla.runtime.program import Array
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations
+from onnxla.runtime.tensors import Array
 
 Sizes = Mapping[str, Sequence[int]]
 

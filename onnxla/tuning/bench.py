@@ -30,7 +30,8 @@ from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import F32, TensorType, TupleType
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.profiler import new_profile, profile_of
-from onnxla.runtime.program import Array, Program, Step
+from onnxla.runtime.program import Program, Step
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 
 MOST_OTHER_BYTES = 64 << 20

@@ -22,7 +22,8 @@ from onnxla.cli.argument_groups import Compilation, Sizes
 from onnxla.cli.feeds import feeds_for, read_inputs
 from onnxla.cli.models import request
 from onnxla.runtime.model import CompiledModel
-from onnxla.runtime.program import Array, Step
+from onnxla.runtime.program import Step
+from onnxla.runtime.tensors import Array
 
 
 @dataclass

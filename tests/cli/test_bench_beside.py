@@ -9,7 +9,7 @@ import pytest
 
 from onnxla.errors import InputError
 from onnxla.peers.runtimes import RUNTIMES, Runtime
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.cli.command import onnxla, relu_model, succeed
 
 

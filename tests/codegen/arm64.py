@@ -13,7 +13,7 @@ import numpy as np
 
 from onnxla.ahead.library import write_library
 from onnxla.runtime.model import CompiledModel
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 TARGET = "generic-aarch64"
 _COMPILER, _EMULATOR, _SYSTEM = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"

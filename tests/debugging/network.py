@@ -10,7 +10,7 @@ from onnxla.debugging.budget import Budget
 from onnxla.debugging.find_fault import Findings, Model, find_fault
 from onnxla.debugging.trial import Settings
 from onnxla.frontends.onnx.model_file import read_model
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 CHANNELS, ROWS, COLUMNS = 7, 49, 13
 QUICK = Settings(options=CompileOptions(opt_level=0), threads=1)

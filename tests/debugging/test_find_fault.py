@@ -15,7 +15,7 @@ from onnxla.debugging.find_fault import Finding, Model, find_fault
 from onnxla.debugging.trial import Outcome, Settings, compared
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.passes.simplify.arithmetic import ARITHMETIC
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.debugging.network import QUICK, search
 from tests.debugging.planted import KERNELS, change_rule
 

@@ -10,7 +10,7 @@ from onnxla.debugging.budget import Budget
 from onnxla.debugging.model_part import ModelGraph, Part
 from onnxla.debugging.smallest_part import smallest_part
 from onnxla.frontends.onnx.model_file import read_model
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.debugging.network import network
 
 NUMBERS: dict[str, Array] = {"x": np.ones((2, 3), np.float32)}

@@ -22,7 +22,7 @@ from nvmath.bindings import cublas
 from nvmath.bindings import cublasLt as real
 
 from onnxla.hlo.types import BF16
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.gpu.pretended_driver import Misuse, PretendedDriver, has_driver
 
 _DTYPES: dict[Any, Any] = {

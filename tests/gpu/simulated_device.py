@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from onnxla.errors import DeviceError
 from onnxla.runtime.device import DeviceCode, LibraryProduct
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.gpu.ptx_memory import GlobalMemory
 from tests.gpu.ptx_simulator import simulate
 from tests.gpu.ptx_text import PtxKernel, parse_ptx

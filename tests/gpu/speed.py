@@ -18,7 +18,7 @@ import onnxla
 from onnxla.errors import OnnxlaError
 from onnxla.runtime.cuda_device import CudaDevice
 from onnxla.runtime.device_results import DeviceArray
-from onnxla.runtime.program import Array, TensorSignature
+from onnxla.runtime.tensors import Array, TensorSignature
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from onnxla.runtime.device import DeviceCode
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.device_results import DeviceArray
 from onnxla.runtime.model import CompiledModel
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.gpu.pretended_driver import MINE, Misuse, PretendedDriver
 from tests.gpu.test_models import feeds_of, looped, mlp, model_of, small_cnn
 from tests.gpu.test_recording import expected_of

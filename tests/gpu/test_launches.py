@@ -18,7 +18,7 @@ from onnxla.config import CompileOptions, Limits
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.device_executable import DeviceExecutable
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.sources import OnnxSource
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, model_of, weight

@@ -15,7 +15,7 @@ from onnxla.errors import DeviceError
 from onnxla.runtime.device import Device
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.profiler import new_profile, profile_of
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.gpu.devices import BOTH, device_named
 from tests.gpu.simulated_device import SimulatedDevice
 

@@ -13,7 +13,7 @@ from onnxla.errors import InputError
 from onnxla.runtime.device_arrays import device_view
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.dlpack import CPU, exported, make_capsule, read_capsule
-from onnxla.runtime.program import Array, dtype_of
+from onnxla.runtime.tensors import Array, dtype_of
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, looped, mlp
 

@@ -6,7 +6,8 @@ from functools import cache
 import llvmlite.binding as llvm
 import numpy as np
 
-from onnxla.runtime.program import Array, Program, Step, TensorSignature
+from onnxla.runtime.program import Program, Step
+from onnxla.runtime.tensors import Array, TensorSignature
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 
 # y = 2*x + weights, in tasks of 16 elements over the thread pool; the doubled x passes through the arena.

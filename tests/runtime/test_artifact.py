@@ -15,9 +15,9 @@ from onnxla.errors import ArtifactError
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.digest import digest_of
 from onnxla.runtime.executable import Executable
-from onnxla.runtime.program import Array
 from onnxla.runtime.shared_pages import PAGE
 from onnxla.runtime.signature import ModelSignature, model_tensor
+from onnxla.runtime.tensors import Array
 from tests.runtime.hand_written import expected, scale_and_add
 
 ROWS = 4

@@ -3,7 +3,7 @@
 import numpy as np
 
 from onnxla.runtime.buffers import address_of, addresses_of, aligned_bytes
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 
 
 def test_addresses_are_those_of_the_first_elements() -> None:

@@ -11,7 +11,7 @@ import pytest
 from onnxla.errors import ArtifactError, InputError
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.profiler import new_profile, profile_of
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from tests.runtime.hand_written import expected, scale_and_add
 
 ROWS = 8

@@ -10,8 +10,9 @@ import pytest
 from onnxla.errors import InputError
 from onnxla.runtime.host_inputs import HostInputs
 from onnxla.runtime.model import CompiledModel
-from onnxla.runtime.program import Array, Program, TensorSignature
+from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor
+from onnxla.runtime.tensors import Array, TensorSignature
 from tests.runtime.hand_written import expected, scale_and_add
 
 X = np.arange(32, dtype=np.float32).reshape(2, 16)

@@ -11,8 +11,9 @@ from onnx import TensorProto, helper
 import onnxla
 from onnxla.errors import ArtifactError, InputError, ShapeError
 from onnxla.runtime.model import CompiledModel, load_compiled
-from onnxla.runtime.program import Array, Program
+from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor, model_tensor
+from onnxla.runtime.tensors import Array
 from tests.runtime.hand_written import expected, scale_and_add
 
 ROWS = 4

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxla.runtime.program import Array
 from onnxla.runtime.shared_pages import PAGE, Extent, map_image, share_pages
+from onnxla.runtime.tensors import Array
 
 
 def random_pages(seed: int, count: int, more: int = 0) -> Array:

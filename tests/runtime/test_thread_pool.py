@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnxla.runtime.loader import NativeLibrary
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import PARALLEL_FOR, ThreadPool, thread_pool
 from onnxla.runtime.thread_pool_code import assemble_thread_pool
 from tests.runtime.hand_written import object_code, thread_pool_object

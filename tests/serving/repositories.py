@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxla
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.serving.engine import ServingEngine
 from onnxla.serving.requests import InferRequest
 from onnxla.serving.settings import EngineSettings

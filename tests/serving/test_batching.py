@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import onnxla
 from onnxla.runtime.padding import OutputRows
-from onnxla.runtime.program import Array
+from onnxla.runtime.tensors import Array
 from onnxla.serving.engine import ServingEngine
 from onnxla.serving.errors import InvalidRequestError
 from onnxla.serving.rows import RowsPlan, join, split

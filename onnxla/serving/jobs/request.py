@@ -21,7 +21,7 @@ from onnxla.config import CompileOptions, Limits
 from onnxla.errors import ArtifactError, InputError, OnnxlaError
 from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.artifact import constant_data
-from onnxla.runtime.program import Array, dtype_of
+from onnxla.runtime.tensors import Array, dtype_of
 
 OF_SERVERS = ("dump_to", "dump_weights", "cache_dir", "cache_bytes", "compile_timeout")
 """Knobs of the machine that compiles, which are not for clients."""
