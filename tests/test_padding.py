@@ -101,10 +101,13 @@ def test_out_receives_the_kept_rows(model: onnxla.CompiledModel) -> None:
     np.testing.assert_array_equal(t, expected[1])
     (only,) = model.run(["t"], feeds(3), out={"t": t})
     assert only is t
-    with pytest.raises(InputError, match=r"p: out is float32 \[4, 5\], the model gives a writeable float32 array"):
+    with pytest.raises(InputError, match=r"p: out has shape \[4, 5\], the model gives \[3, 5\]"):
         model.run(None, feeds(3), out={"p": np.empty((4, 5), np.float32)})
     with pytest.raises(InputError, match="p: out must be an array, not list"):
         model.run(None, feeds(3), out={"p": [1.0]})
+    memory = np.empty(50, np.float32)
+    with pytest.raises(InputError, match="p, t: their out arrays overlap"):
+        model.run(None, feeds(3), out=[memory[:15].reshape(3, 5), memory[14:50].reshape(3, 3, 4)])
 
 
 def test_saved_and_loaded(model: onnxla.CompiledModel, tmp_path: Path) -> None:

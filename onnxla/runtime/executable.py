@@ -5,7 +5,6 @@ once. The native call goes through ctypes, which lets other Python threads run m
 """
 
 import ctypes
-import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +19,8 @@ from onnxla.runtime.loader import NativeLibrary
 from onnxla.runtime.machine import check_machine
 from onnxla.runtime.program import Program
 from onnxla.runtime.state import ModelState
-from onnxla.runtime.tensors import Array, TensorSignature
+from onnxla.runtime.targets import into_targets, require_targets
+from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import PARALLEL_FOR, thread_pool
 from onnxla.runtime.thread_stack import has_large_stack
 
@@ -144,12 +144,7 @@ class Executable:
                 lambda before, after: self._call([*inputs, *before, *outputs, *after], threads, profile),
                 keep=profile is not None,
             )
-        if out is None:
-            return outputs
-        for given, written in zip(out, outputs, strict=True):
-            if given is not None and given is not written:
-                given[...] = written
-        return [written if given is None else given for given, written in zip(out, outputs, strict=True)]
+        return outputs if out is None else into_targets(outputs, out)
 
     def _call(self, arrays: Sequence[Array], threads: int, profile: Array | None) -> None:
         """Run the native code on arrays that fit: the inputs, the state, the outputs, the new state."""
@@ -193,32 +188,12 @@ class Executable:
         signatures = self.program.outputs
         if len(out) != len(signatures):
             raise InputError(f"{len(out)} arrays in out for {len(signatures)} outputs")
-        pairs = list(zip(out, signatures, strict=True))
-        problems = [text for given, signature in pairs if given is not None for text in _unfit_target(given, signature)]
-        if problems:
-            raise InputError("\n".join(problems))
-        dense = [(given, s.name) for given, s in pairs if given is not None and given.flags.c_contiguous]
-        for (a, name), (b, other) in itertools.combinations(dense, 2):
-            if np.may_share_memory(a, b):
-                raise InputError(f"{name}, {other}: their out arrays overlap, so one result would be lost")
+        require_targets(out, ((s.name, s.dtype, s.shape) for s in signatures))
         taken = list(inputs)
         targets = []
-        for given, signature in pairs:
+        for given, signature in zip(out, signatures, strict=True):
             direct = given is not None and given.flags.carray and not any(np.may_share_memory(given, t) for t in taken)
             target = given if given is not None and direct else np.empty(signature.shape, signature.dtype)
             taken.append(target)
             targets.append(target)
         return targets
-
-
-def _unfit_target(given: Any, signature: TensorSignature) -> list[str]:
-    if not isinstance(given, np.ndarray):
-        return [f"{signature.name}: out must be an array, not {type(given).__name__}"]
-    problems = []
-    if given.dtype != signature.dtype:
-        problems.append(f"{signature.name}: out has dtype {given.dtype}, the model gives {signature.dtype}")
-    if given.shape != signature.shape:
-        problems.append(f"{signature.name}: out has shape {list(given.shape)}, the model gives {list(signature.shape)}")
-    if not given.flags.writeable:
-        problems.append(f"{signature.name}: out is read-only")
-    return problems

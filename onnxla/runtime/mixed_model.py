@@ -22,9 +22,9 @@ from onnxla.runtime.mixed_parts import ExpectedType, StoredPlan, StoredStage
 from onnxla.runtime.mixed_report import FallbackReport
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.onnxruntime_part import LoadedPart, OnnxruntimePart
-from onnxla.runtime.padding import into_targets
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
+from onnxla.runtime.targets import into_targets, require_targets
 from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
@@ -190,7 +190,11 @@ class MixedModel(CompiledModel):
                 self._doubt(error)
         if out is None:
             return results
-        _require_targets(self._arguments.output_names, results, out)
+        chosen = [r for r in zip(self._arguments.output_names, results, out, strict=True) if r[2] is not None]
+        for name, result, _ in chosen:
+            if not isinstance(result, np.ndarray):
+                raise InputError(f"{name}: out= takes tensors of numbers, and this output is none")
+        require_targets([given for *_, given in chosen], ((n, r.dtype, r.shape) for n, r, _ in chosen))
         return into_targets(results, out)
 
     def _through(self, plan: MixedPlan, arrays: Mapping[str, Array]) -> list[Any]:
@@ -305,20 +309,3 @@ def finished(stages: Sequence[Stage], outputs: Sequence[str]) -> tuple[tuple[str
 
 def _copied(value: Any) -> Any:
     return np.array(value, order="C") if isinstance(value, np.ndarray) else value
-
-
-def _require_targets(names: Sequence[str], results: Sequence[Any], out: Sequence[Any]) -> None:
-    """Raise InputError where an array of `out` does not fit its result, whose shape may not be known before the run."""
-    problems = []
-    for name, result, given in zip(names, results, out, strict=True):
-        if given is None:
-            continue
-        if not isinstance(given, np.ndarray) or not isinstance(result, np.ndarray):
-            problems.append(f"{name}: out takes numpy arrays, for tensors")
-        elif (given.dtype, given.shape) != (result.dtype, result.shape):
-            got = f"{result.dtype} {list(result.shape)}"
-            problems.append(f"{name}: out is {given.dtype} {list(given.shape)}, and the result is {got}")
-        elif not given.flags.writeable:
-            problems.append(f"{name}: out is read-only")
-    if problems:
-        raise InputError("\n".join(problems))

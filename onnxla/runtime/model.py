@@ -22,13 +22,13 @@ from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.arguments import Arguments, Out
 from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
 from onnxla.runtime.consistency import require_consistent
-from onnxla.runtime.padding import into_targets, require_targets
 from onnxla.runtime.pending import PendingRun
 from onnxla.runtime.program import GPU_TRIPLE, Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
 from onnxla.runtime.streams import gpu_number, stream_number
+from onnxla.runtime.targets import into_targets, require_targets
 from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
 
@@ -343,7 +343,7 @@ class CompiledModel:
         assert program.padding is not None
         if out is not None:
             shapes = program.padding.cut_shapes([o.shape for o in program.outputs], rows)
-            require_targets(out, program.outputs, shapes)
+            require_targets(out, ((o.name, o.dtype, s) for o, s in zip(program.outputs, shapes, strict=True)))
         results = program.padding.cut(self._results(program, run, values, None), rows)
         return results if out is None else into_targets(results, out)
 

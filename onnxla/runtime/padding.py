@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxla.errors import ArtifactError, InputError
+from onnxla.errors import ArtifactError
 from onnxla.runtime.tensors import Array, TensorSignature
 
 _LARGEST = 1 << 62
@@ -126,31 +126,6 @@ class Padding:
             result if place is None else _cut(result, place, self.rows, rows)
             for result, place in zip(results, self.outputs, strict=True)
         ]
-
-
-def require_targets(out: Sequence[Any], outputs: Sequence[TensorSignature], shapes: Sequence[tuple[int, ...]]) -> None:
-    """Raise InputError unless the arrays in `out` can receive results of these shapes."""
-    problems = []
-    for given, output, shape in zip(out, outputs, shapes, strict=True):
-        if given is None:
-            continue
-        if not isinstance(given, np.ndarray):
-            problems.append(f"{output.name}: out must be an array, not {type(given).__name__}")
-        elif given.dtype != output.dtype or given.shape != shape or not given.flags.writeable:
-            wanted = f"a writeable {output.dtype} array of shape {list(shape)}"
-            problems.append(f"{output.name}: out is {given.dtype} {list(given.shape)}, the model gives {wanted}")
-    if problems:
-        raise InputError("\n".join(problems))
-
-
-def into_targets(results: Sequence[Array], out: Sequence[Any]) -> list[Array]:
-    """The results, written into the arrays of `out` where there are any."""
-    written = []
-    for result, given in zip(results, out, strict=True):
-        if given is not None:
-            given[...] = result
-        written.append(result if given is None else given)
-    return written
 
 
 def _cut(result: Array, place: OutputRows, large: int, rows: int) -> Array:

@@ -402,8 +402,12 @@ def test_it_is_used_as_a_compiled_model() -> None:
     target = np.empty_like(scores)
     assert compiled.run(["scores"], {"x": image()}, out=[target])[0] is target
     np.testing.assert_array_equal(target, scores)
-    with pytest.raises(InputError, match=r"scores: out is float32 \[1, 3\], and the result is float32 \[1, 3, 256\]"):
+    with pytest.raises(InputError, match=r"scores: out has shape \[1, 3\], the model gives \[1, 3, 256\]"):
         compiled.run(["scores"], {"x": image()}, out=[np.empty((1, 3), np.float32)])
+    memory = np.empty(found.nbytes + scores.nbytes, np.uint8)
+    overlapping = [memory[: r.nbytes].view(r.dtype).reshape(r.shape) for r in (found, scores)]
+    with pytest.raises(InputError, match="their out arrays overlap"):
+        compiled.run(None, {"x": image()}, out=overlapping)
     with pytest.raises(InputError, match="missing inputs: x"):
         compiled.run(None, {})
     with pytest.raises(InputError, match="x: shape"):

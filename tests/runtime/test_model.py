@@ -115,6 +115,10 @@ def test_out_arrays_that_overlap_are_refused() -> None:
     memory = np.zeros(4, np.float32)
     with pytest.raises(InputError, match="a, b: their out arrays overlap"):
         model.run(None, {"x": memory}, out=[memory[:2], memory[1:3]])
+    with pytest.raises(InputError, match="a, b: their out arrays overlap"):
+        model.run(None, {"x": memory}, out=[memory[::2], memory[2::-1][::2]])
+    interleaved = model.run(None, {"x": np.arange(4, dtype=np.float32)}, out=[memory[::2], memory[1::2]])
+    np.testing.assert_array_equal(interleaved, [[0, 1], [2, 3]])
     np.testing.assert_array_equal(model.run(None, {"x": np.ones(4, np.float32)}, out=[memory[:2], memory[2:]]), 1)
 
 
