@@ -33,13 +33,14 @@ if TYPE_CHECKING:
         UnboundDimensionsError,
         UnsupportedOpError,
     )
+    from onnxla.runtime.loading import load_compiled
     from onnxla.runtime.mixed_model import MixedModel
-    from onnxla.runtime.model import CompiledModel, load_compiled
+    from onnxla.runtime.model import CompiledModel
     from onnxla.runtime.report import CompileReport
 
 _HOMES = {
     "compile": "onnxla.api",
-    "load_compiled": "onnxla.runtime.model",
+    "load_compiled": "onnxla.runtime.loading",
     "CompiledModel": "onnxla.runtime.model",
     "MixedModel": "onnxla.runtime.mixed_model",
     "CompileReport": "onnxla.runtime.report",

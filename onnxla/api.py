@@ -1,4 +1,4 @@
-"""The door: `compile()` turns a model into a `CompiledModel`; `load_compiled()` (runtime/model.py) reads one back."""
+"""The door: `compile()` turns a model into a `CompiledModel`; `load_compiled()` (runtime/loading.py) reads one back."""
 
 import itertools
 import os
@@ -20,7 +20,8 @@ from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflo
 from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.hlo.types import Array
 from onnxla.padding import with_padding
-from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.loading import load_compiled
+from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelSignature, input_tensors, result_tensors

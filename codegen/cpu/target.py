@@ -30,9 +30,12 @@ LEVELS["wasm32"] = ("bulk-memory", "simd128")
 _ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "wasm32")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _MOST_FEATURES = 512
-_OF_SYSTEMS = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "shstk", "uintr", "wbnoinvd", "xsaves"})
-"""Features whose instructions are the operating system's. Linux often does not list them, and an artifact that asked
-for one would have to load LLVM to find it."""
+_OF_NO_KERNEL = frozenset({"enqcmd", "hreset", "invpcid", "pconfig", "shstk", "uintr", "wbnoinvd", "xsaves"}) | {
+    "rdrnd",
+    "rdseed",
+}
+"""Features of instructions that no kernel has: the operating system's, and random numbers. Linux often does not list
+them (`rdseed` not where the CPU's is faulty), and an artifact that asked for one would have to load LLVM to find it."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def parse_target(text: str) -> Target:
 def host_target() -> Target:
     """The CPU this process runs on."""
     found = {name for name, present in llvm.get_host_cpu_features().items() if present}
-    features = tuple(sorted(found - _OF_SYSTEMS))
+    features = tuple(sorted(found - _OF_NO_KERNEL))
     sizes = {**{1: 32 << 10, 2: 1 << 20, 3: 16 << 20}, **_cache_sizes()}
     return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, sizes[1], sizes[2], sizes[3])
 

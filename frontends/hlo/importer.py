@@ -18,7 +18,8 @@ from onnxla.errors import (
 )
 from onnxla.frontends.hlo import rules  # noqa: F401  registers the import rules
 from onnxla.frontends.hlo.operation_view import Rejected
-from onnxla.frontends.hlo.scope import HloSession, Scope
+from onnxla.frontends.hlo.scope import Scope
+from onnxla.frontends.hlo.session import Session
 from onnxla.frontends.hlo.signature import NamedForm, inputs_of, outputs_of
 from onnxla.frontends.hlo.syntax import OtherForm, Program, TensorForm, TupleForm
 from onnxla.frontends.problems import FOR_HLO
@@ -53,7 +54,7 @@ def import_program(
     """
     options, limits = options or CompileOptions.from_environment(), limits or Limits.from_environment()
     shapes, dims, constants = shapes or {}, dims or {}, constants or {}
-    session = HloSession(program, options, limits)
+    session = Session(program, options, limits)
     forms = inputs_of(program)
     _require_names(forms, shapes, constants)
     types = _bound(forms, shapes, dims, constants)

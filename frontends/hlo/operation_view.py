@@ -1,17 +1,16 @@
 """What a rule sees of its operation: operands, attributes under either of their names, types, regions."""
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, Protocol
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
+from onnxla.frontends.hlo.session import Session
 from onnxla.frontends.hlo.syntax import Dense, Form, Function, Operation, Region, Symbol, TensorForm, Written
 from onnxla.frontends.problems import FOR_HLO
+from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
-from onnxla.hlo.types import Array, ElementType, Shape, TensorType
-
-if TYPE_CHECKING:
-    from onnxla.frontends.hlo.scope import Scope
+from onnxla.hlo.types import Array, ElementType, Shape, TensorType, Type
 
 _ENUMERATOR = re.compile(r"(?a)(\w+)>?$")
 _FIELD = re.compile(r"(?a)(\w+)\s*=\s*(\[[^\[\]]*\]|-?\w+)")
@@ -24,6 +23,35 @@ class Rejected(Exception):
         self.problem = problem
 
 
+class Host(Protocol):
+    """What an operation asks of the computation around it (`scope.py`). Every method raises Rejected."""
+
+    session: Session
+    builder: Builder
+
+    def lookup(self, name: str, at: int) -> Instruction:
+        """The value of that name."""
+
+    def captured(self, regions: Iterable[Region]) -> list[str]:
+        """The values from around that regions read, without the constants, which they get as copies."""
+
+    def combiner(self, view: "OperationView", region: Region) -> Computation:
+        """A region whose arguments are parameters."""
+
+    def over_tuple(
+        self, view: "OperationView", region: Region, carried: Sequence[Type], captured: Sequence[str], name: str
+    ) -> "tuple[Host, list[Instruction], list[Instruction]]":
+        """A computation with one tuple as parameter: of the carried values, then the captured ones.
+
+        Also what the region returns, and the elements of the parameter that stand for the captured values.
+        """
+
+    def call(
+        self, view: "OperationView", function: Function, arguments: Sequence[Instruction | None]
+    ) -> list[Instruction]:
+        """The results of a function. Arguments that were rejected are None."""
+
+
 class OperationView:
     """One operation. Attributes have other names in StableHLO's own text than in the generic form: both are asked for.
 
@@ -31,13 +59,13 @@ class OperationView:
     """
 
     def __init__(
-        self, operation: Operation, operands: Sequence[Instruction | None], source: SourceNode, scope: "Scope"
+        self, operation: Operation, operands: Sequence[Instruction | None], source: SourceNode, host: Host
     ) -> None:
         """`operands` are None where they were rejected: a rule gets as far as it comes without them."""
         self.operation = operation
         self.given = tuple(operands)
         self.source = source
-        self.scope = scope
+        self.host = host
 
     # Operands and types
 
@@ -80,7 +108,7 @@ class OperationView:
 
     def known(self, index: int, what: str) -> Array:
         """The value of an operand that decides a shape."""
-        value = self.scope.session.known_value(self.operand(index))
+        value = self.host.session.known_value(self.operand(index))
         if value is None:
             raise Rejected(
                 Problem(
@@ -165,10 +193,10 @@ class OperationView:
 
     def combiner(self, index: int = 0) -> Computation:
         """A region over scalars as a computation; what it captures must be constants."""
-        return self.scope.combiner(self, self.region(index))
+        return self.host.combiner(self, self.region(index))
 
     def function(self, name: str) -> Function:
-        found = self.scope.session.program.functions.get(name)
+        found = self.host.session.program.functions.get(name)
         if found is None:
             self.shape_error(f"no function is called @{name}")
         return found
@@ -178,7 +206,7 @@ class OperationView:
     @property
     def place(self) -> tuple[tuple[str, str], ...]:
         """Where the operation stands, as a labelled line."""
-        first = self.scope.session.program.place(self.operation.at).strip().partition("\n")[0]
+        first = self.host.session.program.place(self.operation.at).strip().partition("\n")[0]
         return (("at", first),)
 
     def unsupported(self, cause: str, hint: str = "") -> NoReturn:

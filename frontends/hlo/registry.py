@@ -1,16 +1,14 @@
 """Which function imports which operation: `@stablehlo_op(name, ...)` and the lookup. mhlo's are the same."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
+from onnxla.frontends.hlo.operation_view import OperationView
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 
-if TYPE_CHECKING:
-    from onnxla.frontends.hlo.operation_view import OperationView
-
 RuleResult: TypeAlias = Instruction | Sequence[Instruction]
-Rule: TypeAlias = Callable[["OperationView", Builder], RuleResult]
+Rule: TypeAlias = Callable[[OperationView, Builder], RuleResult]
 AnyRule = TypeVar("AnyRule", bound=Callable[..., object])
 
 _RULES: dict[str, Rule] = {}

@@ -6,47 +6,28 @@ parameters (loops, branches), or as copies where they are constants.
 
 from collections.abc import Iterable, Sequence
 
-from onnxla.config import CompileOptions, Limits
 from onnxla.errors import HloError, Problem, ResourceLimitError, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.hlo.location import name_in
 from onnxla.frontends.hlo.operation_view import OperationView, Rejected
 from onnxla.frontends.hlo.registry import lookup
-from onnxla.frontends.hlo.syntax import Argument, Function, Operation, Program, Region, TensorForm, TupleForm
+from onnxla.frontends.hlo.session import Session
+from onnxla.frontends.hlo.syntax import Argument, Function, Operation, Region, TensorForm, TupleForm
 from onnxla.frontends.hlo.unknown_operations import unknown_operation
 from onnxla.frontends.problems import FOR_HLO
-from onnxla.frontends.session import ImportSession
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.shape import Broadcast
 from onnxla.hlo.ops.structural import Constant, Iota
-from onnxla.hlo.types import Array, TensorType, TupleType, Type
+from onnxla.hlo.types import TensorType, TupleType, Type
 
 _COPIED_ELEMENTS = 16
 """Integers of at most so many elements are known inside regions too: they may decide shapes."""
 
 
-class HloSession(ImportSession):
-    """One import: the program, and the functions that are computations already."""
-
-    def __init__(self, program: Program, options: CompileOptions, limits: Limits) -> None:
-        super().__init__(options, limits)
-        self.program = program
-        self.functions: dict[str, Computation | None] = {}
-        """None for one that was rejected."""
-        self.calling: list[str] = []
-
-    def known_value(self, instruction: Instruction) -> Array | None:
-        return self.evaluator.value(instruction)
-
-    def note(self, problem: Problem | None) -> None:
-        if problem is not None and problem not in self.problems:
-            self.problems.append(problem)
-
-
 class Scope:
     """Names to values, in one computation."""
 
-    def __init__(self, session: HloSession, builder: Builder, outer: "Scope | None" = None) -> None:
+    def __init__(self, session: Session, builder: Builder, outer: "Scope | None" = None) -> None:
         self.session = session
         self.builder = builder
         self.values: dict[str, Instruction | None] = {}
@@ -262,7 +243,7 @@ def _fits(form: object, type: Type) -> bool:
     return isinstance(form, TensorForm) and form.fits(type)
 
 
-def copied_constant(session: HloSession, value: Instruction, b: Builder) -> Instruction | None:
+def copied_constant(session: Session, value: Instruction, b: Builder) -> Instruction | None:
     """`value` again, made with `b`, where it is a constant, one repeated, or an iota; None for others."""
     op = value.op
     if isinstance(op, (Constant, Iota)):

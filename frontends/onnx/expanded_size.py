@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from onnx import FunctionProto, NodeProto
 
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 from onnxla.frontends.onnx.structure import FunctionKey, in_order, live_nodes, subgraphs
 
 

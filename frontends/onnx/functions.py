@@ -9,7 +9,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
 from onnxla.frontends.onnx.element_types import code_of_element
 from onnxla.frontends.onnx.failed_values import Binding
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 from onnxla.frontends.onnx.values import (
     ChosenStrings,
     MapsValue,

@@ -31,7 +31,8 @@ from onnxla.frontends.onnx.functions import (
 from onnxla.frontends.onnx.missing_rules import no_rule_problem
 from onnxla.frontends.onnx.node_form import faults_of_form, unknown_attributes
 from onnxla.frontends.onnx.node_view import NodeView
-from onnxla.frontends.onnx.registry import NoRule, Rule, RuleResult, lookup, normal_domain, qualified_name
+from onnxla.frontends.onnx.operator_names import normal_domain, qualified_name
+from onnxla.frontends.onnx.registry import NoRule, Rule, RuleResult, lookup
 from onnxla.frontends.onnx.session import Session
 from onnxla.frontends.onnx.string_movement import as_chosen, moves_strings, strings_at
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name

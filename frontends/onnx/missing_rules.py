@@ -6,7 +6,8 @@ from functools import cache
 import onnx.defs
 
 from onnxla.errors import Problem, SourceNode, UnsupportedOpError
-from onnxla.frontends.onnx.registry import NoRule, coverage, qualified_name, ranges
+from onnxla.frontends.onnx.operator_names import qualified_name
+from onnxla.frontends.onnx.registry import NoRule, coverage, ranges
 
 _IN_ONNXRUNTIME = 'leave it to onnxruntime, fallback="onnxruntime" or --fallback onnxruntime'
 _DOMAINS_OF_ONNXRUNTIME = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from onnxla.errors import InputError, ModelFormatError
 from onnxla.frontends.onnx.external_data import ModelFolder, read_regular_file
 from onnxla.frontends.onnx.names import require_names
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 from onnxla.frontends.onnx.weights import tensor_array
 from onnxla.frontends.onnx.wire import cut_weights
 from onnxla.hlo.types import Array

@@ -10,7 +10,7 @@ from typing import Any
 import onnx.defs
 from onnx import AttributeProto, NodeProto
 
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 
 
 def unknown_attributes(node: NodeProto, opset: int) -> list[str]:

@@ -6,22 +6,16 @@ rules are defined; an opset between ranges is an error that lists the ranges, ne
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from onnxla.frontends.onnx.node_view import NodeView
+from onnxla.frontends.onnx.operator_names import normal_domain, qualified_name
+from onnxla.frontends.onnx.values import Value
 from onnxla.hlo.builder import Builder
 
-if TYPE_CHECKING:
-    from onnxla.frontends.onnx.node_view import NodeView
-    from onnxla.frontends.onnx.values import Value
-
-RuleResult: TypeAlias = "Value | Sequence[Value | None]"
+RuleResult: TypeAlias = Value | Sequence[Value | None]
 """One output, or all of them in order; None stands for an optional output that nobody reads."""
-Rule: TypeAlias = "Callable[[NodeView, Builder], RuleResult]"
-
-
-def normal_domain(domain: str) -> str:
-    """The standard's two spellings of its own domain, `ai.onnx` and the empty string, as the empty string."""
-    return "" if domain == "ai.onnx" else domain
+Rule: TypeAlias = Callable[[NodeView, Builder], RuleResult]
 
 
 @dataclass(frozen=True)
@@ -71,11 +65,6 @@ def onnx_op(name: str, since: int = 1, until: int | None = None, domain: str = "
         return rule
 
     return register
-
-
-def qualified_name(name: str, domain: str) -> str:
-    """`Conv`, `com.microsoft.FusedConv`."""
-    return f"{domain}.{name}" if domain else name
 
 
 def lookup(name: str, domain: str, opset: int) -> Rule:

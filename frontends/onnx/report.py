@@ -12,7 +12,7 @@ from onnxla.errors import CompileError
 from onnxla.frontends.model_report import ModelReport
 from onnxla.frontends.onnx.importer import try_import
 from onnxla.frontends.onnx.model_file import ModelSource, OnnxModel, read_model
-from onnxla.frontends.onnx.registry import normal_domain, qualified_name
+from onnxla.frontends.onnx.operator_names import normal_domain, qualified_name
 from onnxla.frontends.onnx.signature import signature_of
 from onnxla.frontends.onnx.structure import subgraphs
 

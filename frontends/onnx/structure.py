@@ -10,7 +10,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from onnxla.errors import ModelFormatError
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 
 FunctionKey: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a model-local function."""

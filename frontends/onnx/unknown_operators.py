@@ -9,7 +9,8 @@ from onnxla.frontends.onnx import rules
 from onnxla.frontends.onnx.functions import has_standard_body
 from onnxla.frontends.onnx.missing_rules import no_rule_problem
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.registry import NoRule, lookup, normal_domain, qualified_name
+from onnxla.frontends.onnx.operator_names import normal_domain, qualified_name
+from onnxla.frontends.onnx.registry import NoRule, lookup
 from onnxla.frontends.onnx.structure import check_structure, functions_of, in_order, live_nodes, node_name, subgraphs
 
 rules.load()

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
+from onnxla.frontends.tensorflow.node_view import NodeView
+from onnxla.frontends.tensorflow.values import Value
 from onnxla.hlo.builder import Builder
 
-if TYPE_CHECKING:
-    from onnxla.frontends.tensorflow.node_view import NodeView
-    from onnxla.frontends.tensorflow.values import Value
-
-RuleResult: TypeAlias = "Value | Sequence[Value | None] | None"
+RuleResult: TypeAlias = Value | Sequence[Value | None] | None
 """One output, or all of them in order; None stands for an output that nobody reads, or for none at all."""
-Rule: TypeAlias = "Callable[[NodeView, Builder], RuleResult]"
+Rule: TypeAlias = Callable[[NodeView, Builder], RuleResult]
 AnyRule = TypeVar("AnyRule", bound=Callable[..., object])
 """A rule with its own type of result, which decorating keeps."""
 

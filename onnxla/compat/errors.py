@@ -21,7 +21,7 @@ from onnxla.errors import (
     OnnxlaError,
     UnsupportedOpError,
 )
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 
 _STATE = "onnxruntime.capi.onnxruntime_pybind11_state"
 

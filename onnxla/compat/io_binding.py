@@ -1,23 +1,26 @@
 """IOBinding: arrays that stay bound to inputs and outputs from run to run, in this process' memory or on a GPU."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from onnxla.compat.device_memory import at_address, on_host, require_device
+from onnxla.compat.model import SessionModel
 from onnxla.compat.ort_value import OrtValue, value_of
 from onnxla.errors import InputError
 
-if TYPE_CHECKING:
-    from onnxla.compat.model import SessionModel
-    from onnxla.compat.session import InferenceSession
+
+class Session(Protocol):
+    """What a binding needs of an `InferenceSession`."""
+
+    _model: SessionModel
 
 
 class IOBinding:
     """What the next `run_with_iobinding` reads and writes. One thread uses it at a time."""
 
-    def __init__(self, session: "InferenceSession") -> None:
+    def __init__(self, session: Session) -> None:
         model = session._model
         self._input_names = {arg.name for arg in (*model.inputs, *model.overridable)}
         self._output_names = {arg.name for arg in model.outputs}
@@ -106,7 +109,7 @@ class IOBinding:
     def _feeds(self) -> Mapping[str, Any]:
         return {name: value_of(value) for name, value in self._inputs.items()}
 
-    def _run(self, model: "SessionModel") -> None:
+    def _run(self, model: SessionModel) -> None:
         """Raises InputError for what does not fit, RuntimeError without outputs."""
         if not self._outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")

@@ -12,9 +12,9 @@ import numpy as np
 from onnx import ModelProto, numpy_helper
 
 from onnxla.api import compile
-from onnxla.compat.arguments import misfit
 from onnxla.compat.device_memory import on_host
 from onnxla.compat.errors import Fail, InvalidArgument, compat_error, unreadable
+from onnxla.compat.misfits import misfit
 from onnxla.compat.node_arg import ModelMetadata, NodeArg, metadata_of, node_arg, output_args
 from onnxla.compat.options import EXTERNAL_FOLDER, FALLBACK, SessionOptions
 from onnxla.compat.providers import Placement
@@ -23,7 +23,8 @@ from onnxla.errors import FileError, InputError, ModelFormatError, raise_problem
 from onnxla.frontends.onnx.model_file import OnnxModel, read_model
 from onnxla.frontends.onnx.plain_interface import plain_feeds, plain_model, structure
 from onnxla.frontends.onnx.unknown_operators import unknown_operators
-from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.loading import load_compiled
+from onnxla.runtime.model import CompiledModel
 
 ARTIFACT = ".onnxla"
 

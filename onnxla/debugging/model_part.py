@@ -14,7 +14,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 from onnxla.frontends.onnx.structure import check_structure, free_names, in_order, subgraphs
 from onnxla.runtime.tensors import Array
 

@@ -17,7 +17,7 @@ from onnxla.fallback.session import Session
 from onnxla.fallback.wiring import names_read_by
 from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.registry import normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
 from onnxla.frontends.onnx.survey import Survey
 from onnxla.frontends.signature import TensorSpec
 from onnxla.hlo.types import Array, TensorType

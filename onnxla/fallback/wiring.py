@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from onnxla.frontends.onnx.model_file import OnnxModel
-from onnxla.frontends.onnx.registry import normal_domain, qualified_name
+from onnxla.frontends.onnx.operator_names import normal_domain, qualified_name
 from onnxla.frontends.onnx.structure import free_names, in_order, live_nodes, node_name, subgraphs
 
 

@@ -7,15 +7,13 @@ then the tuple of their values, in field order (`slice={[0:3:1]}`, `padding=0_1_
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from onnxla.errors import HloError
+from onnxla.hlo.module import Computation
 from onnxla.hlo.op import Codec
 
-if TYPE_CHECKING:
-    from onnxla.hlo.module import Computation
-
-Computations = dict[str, "Computation"]
+Computations = dict[str, Computation]
 
 
 class Spelled(Protocol):
@@ -36,6 +34,7 @@ class Plain(Generic[T]):
 
     write: Callable[[T], str]
     read: Callable[[str], T]
+    calls: ClassVar[bool] = False
 
     def format(self, value: T) -> str:
         return self.write(value)
@@ -47,10 +46,12 @@ class Plain(Generic[T]):
 class ComputationCodec:
     """`%name`."""
 
-    def format(self, value: "Computation") -> str:
+    calls: ClassVar[bool] = True
+
+    def format(self, value: Computation) -> str:
         return f"%{value.name}"
 
-    def parse(self, text: str, computations: Computations) -> "Computation":
+    def parse(self, text: str, computations: Computations) -> Computation:
         name = text.strip().removeprefix("%")
         if name not in computations:
             raise HloError(f"no computation is called {name}")
@@ -60,10 +61,12 @@ class ComputationCodec:
 class ComputationsCodec:
     """`{%a, %b}`."""
 
-    def format(self, value: "Sequence[Computation]") -> str:
+    calls: ClassVar[bool] = True
+
+    def format(self, value: Sequence[Computation]) -> str:
         return "{" + ", ".join(f"%{c.name}" for c in value) + "}"
 
-    def parse(self, text: str, computations: Computations) -> "tuple[Computation, ...]":
+    def parse(self, text: str, computations: Computations) -> tuple[Computation, ...]:
         return tuple(COMPUTATION.parse(item, computations) for item in _items(text))
 
 

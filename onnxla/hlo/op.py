@@ -26,6 +26,9 @@ OPS: dict[str, type["Op"]] = {}
 class Codec(Protocol):
     """How a field's value is written as an HLO attribute and read back."""
 
+    calls: ClassVar[bool]
+    """Whether the value is computations that the operation calls: one, or a tuple of them."""
+
     def format(self, value: Any) -> str: ...
 
     def parse(self, text: str, computations: dict[str, "Computation"]) -> Any: ...
@@ -73,13 +76,19 @@ class Op:
     @property
     def computations(self) -> tuple["Computation", ...]:
         """The computations this operation calls, in field order."""
-        from onnxla.hlo.module import Computation
-
+        cls = type(self)
+        if cls not in _CALLING:
+            written = [f for f in dataclasses.fields(cls) if "codec" in f.metadata]
+            _CALLING[cls] = [f.name for f in written if f.metadata["codec"].calls]
         found: list[Computation] = []
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            found += [c for c in (value if isinstance(value, tuple) else (value,)) if isinstance(c, Computation)]
+        for name in _CALLING[cls]:
+            value = getattr(self, name)
+            found += value if isinstance(value, tuple) else (value,)
         return tuple(found)
+
+
+_CALLING: dict[type[Op], list[str]] = {}
+"""The fields that hold computations, of each operation that was asked."""
 
 
 def infer_type(op: Op, operands: Sequence[Type]) -> Type:

@@ -15,7 +15,8 @@ from onnxla.api import compile as compile_model
 from onnxla.config import ChildLimits
 from onnxla.errors import CompileError, OnnxlaError
 from onnxla.frontends.explain import explain
-from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.loading import load_compiled
+from onnxla.runtime.model import CompiledModel
 from onnxla.serving.jobs.compile_and_save import require_code
 from onnxla.serving.jobs.compile_in_child import run_in_child
 from onnxla.serving.jobs.request import CompileRequest

@@ -17,7 +17,8 @@ from typing import Any
 
 from onnxla.codegen.workers import die_with_parent
 from onnxla.errors import InputError, OnnxlaError, ResourceLimitError
-from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.loading import load_compiled
+from onnxla.runtime.model import CompiledModel
 from onnxla.serving.shared_tensors import SharedTensors
 
 LONGEST_MESSAGE = 1 << 17

@@ -21,7 +21,7 @@ import sys, time
 start = time.perf_counter()
 import numpy as np
 imported = time.perf_counter()
-from onnxla.runtime.model import load_compiled
+from onnxla.runtime.loading import load_compiled
 model = load_compiled(sys.argv[1])
 loaded = time.perf_counter()
 model(np.zeros(model.get_inputs()[0].shape, np.float32))

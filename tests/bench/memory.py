@@ -32,7 +32,7 @@ feeds = dict(np.load(sys.argv[2]))
 before = peak()
 """
 _OURS = """
-from onnxla.runtime.model import load_compiled
+from onnxla.runtime.loading import load_compiled
 model = load_compiled(sys.argv[1], num_threads=int(sys.argv[3]))
 for _ in range(3):
     model.run(None, feeds)

@@ -17,7 +17,8 @@ from onnx.backend.test.case.node import collect_testcases
 
 from onnxla.errors import CompileError
 from onnxla.frontends.onnx.importer import ImportedModel, import_model
-from onnxla.frontends.onnx.registry import NoRule, lookup, normal_domain
+from onnxla.frontends.onnx.operator_names import normal_domain
+from onnxla.frontends.onnx.registry import NoRule, lookup
 from onnxla.hlo.types import Array
 from onnxla.runtime.vocabulary import places_of
 

@@ -93,7 +93,7 @@ def test_code_for_this_machine_is_accepted_without_llvm(tmp_path: Path) -> None:
     program = f"""
 import sys
 import numpy as np
-from onnxla.runtime.model import load_compiled
+from onnxla.runtime.loading import load_compiled
 model = load_compiled({str(tmp_path / "twice.onnxla")!r})
 print(model(np.array([1, 2, 3, 4], np.float32)), "llvmlite" in sys.modules)
 """

@@ -10,7 +10,8 @@ from onnx import TensorProto, helper
 
 import onnxla
 from onnxla.errors import ArtifactError, InputError, ShapeError
-from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.loading import load_compiled
+from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor, model_tensor
 from onnxla.runtime.tensors import Array

@@ -10,13 +10,13 @@ from onnxla.hlo.types import PRED, TensorType
 @stablehlo_op("while")
 def while_(node: OperationView, b: Builder) -> list[Instruction]:
     """The captured values travel with the carried ones, and come back as they were."""
-    scope, count = node.scope, len(node.operands)
+    host, count = node.host, len(node.operands)
     regions = [node.region(0), node.region(1)]
-    captured = scope.captured(regions)
+    captured = host.captured(regions)
     carried = [o.type for o in node.operands]
     parts: list[Computation] = []
     for region, name in zip(regions, ("condition", "body"), strict=True):
-        inner, results, taken = scope.over_tuple(node, region, carried, captured, name)
+        inner, results, taken = host.over_tuple(node, region, carried, captured, name)
         if name == "condition":
             if len(results) != 1 or results[0].type != TensorType(PRED):
                 node.shape_error("the condition of a loop gives one pred")
@@ -25,7 +25,7 @@ def while_(node: OperationView, b: Builder) -> list[Instruction]:
             if [r.type for r in results] != carried:
                 node.shape_error("the body of a loop gives other types than it takes")
             parts.append(inner.builder.build(inner.builder.tuple(*results, *taken)))
-    init = b.tuple(*node.operands, *(scope.lookup(n, node.operation.at) for n in captured))
+    init = b.tuple(*node.operands, *(host.lookup(n, node.operation.at) for n in captured))
     loop = b.while_(init, parts[0], parts[1])
     return [b.get_tuple_element(loop, k) for k in range(count)]
 
@@ -33,21 +33,21 @@ def while_(node: OperationView, b: Builder) -> list[Instruction]:
 @stablehlo_op("if", "case")
 def case(node: OperationView, b: Builder) -> list[Instruction]:
     """The first region of an `if` is taken when true; an index out of range takes the last of a `case`."""
-    scope = node.scope
+    host = node.host
     count = len(node.forms)
     branches: list[Computation] = []
     arguments: list[Instruction] = []
     rejected = False
     for k, region in enumerate(node.operation.regions):
-        captured = scope.captured([region])
+        captured = host.captured([region])
         try:
-            inner, results, _ = scope.over_tuple(node, region, [], captured, f"branch_{k}")
+            inner, results, _ = host.over_tuple(node, region, [], captured, f"branch_{k}")
         except Rejected as found:
-            scope.session.note(found.problem)
+            host.session.note(found.problem)
             rejected = True
             continue
         branches.append(inner.builder.build(inner.builder.tuple(*results)))
-        arguments.append(b.tuple(*(scope.lookup(n, node.operation.at) for n in captured)))
+        arguments.append(b.tuple(*(host.lookup(n, node.operation.at) for n in captured)))
     if rejected:
         raise Rejected(None)
     if len(branches) == 1:
@@ -60,7 +60,7 @@ def case(node: OperationView, b: Builder) -> list[Instruction]:
 @stablehlo_op("func.call")
 def call(node: OperationView, b: Builder) -> list[Instruction]:
     function = node.function(node.symbol("callee", "symbol"))
-    return node.scope.call(node, function, node.given)
+    return node.host.call(node, function, node.given)
 
 
 @stablehlo_op("composite")
@@ -71,7 +71,7 @@ def composite(node: OperationView, b: Builder) -> list[Instruction]:
     rule = lookup(name) if name.startswith("chlo.") else None
     real = all(isinstance(o.type, TensorType) and not o.tensor_type.element.is_complex for o in node.operands)
     if rule is None or not real:
-        return node.scope.call(node, node.function(node.symbol("decomposition")), node.operands)
+        return node.host.call(node, node.function(node.symbol("decomposition")), node.operands)
     node.operation.attributes |= attributes
     made = rule(node, b)
     return [made] if isinstance(made, Instruction) else list(made)

@@ -34,7 +34,7 @@ def custom_call(node: OperationView, b: Builder) -> RuleResult:
 
 def shape_assertion(node: OperationView) -> list[Instruction]:
     """A check on the sizes of inputs, which are known here. It has no result."""
-    value = node.scope.session.known_value(node.operand(0))
+    value = node.host.session.known_value(node.operand(0))
     if value is not None and not bool(value.all()):
         message = str(node.attribute("error_message", default="an assertion on the shapes of inputs"))
         node.shape_error(f"the inputs have sizes that the program does not take: {message[:300]}")

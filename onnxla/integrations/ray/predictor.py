@@ -7,7 +7,7 @@ import numpy as np
 
 from onnxla.errors import InputError
 from onnxla.integrations.ray.shared_model import SharedModel, assigned_threads
-from onnxla.runtime.model import load_compiled
+from onnxla.runtime.loading import load_compiled
 
 
 class OnnxlaPredictor:

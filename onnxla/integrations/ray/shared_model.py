@@ -23,8 +23,9 @@ from onnxla.given import whole_number
 from onnxla.integrations.ray.node_files import node_file
 from onnxla.runtime.artifact import read_artifact
 from onnxla.runtime.cache_files import SUFFIX
+from onnxla.runtime.loading import load_compiled
 from onnxla.runtime.machine import check_machine, host_features
-from onnxla.runtime.model import CompiledModel, load_compiled
+from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import GPU_TRIPLE
 from onnxla.serving.row_plans import powers_of_two
 
