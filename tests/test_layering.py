@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,27 @@ def sources(layer: str) -> Iterator[Path]:
     yield from place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The modules that a file imports anywhere in it, by full name; those for type checkers alone do not count."""
+def module_of(path: Path) -> str:
+    """`onnxla.passes.rewrite` for `passes/rewrite.py`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("onnxla", *parts) if parts[0] in FOLDERS.values() else parts)
+
+
+def is_behind_a_link(path: Path) -> bool:
+    """Whether a path goes through one of the links in `onnxla/`."""
+    return path.relative_to(ROOT).parts[1] in FOLDERS.values()
+
+
+def imports(path: Path, for_types: bool = False) -> Iterator[str]:
+    """The modules that a file imports anywhere in it, by full name; those for type checkers alone do not count.
+
+    With `for_types` they do, and everything that is taken from a module, which may be one itself.
+    """
     tree = ast.parse(path.read_text())
     skipped = {
         inner
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING") and not for_types
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -66,8 +81,8 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
             yield node.module or ""
-            if node.module == "onnxla":
-                yield from (f"onnxla.{alias.name}" for alias in node.names)
+            if node.module == "onnxla" or for_types:
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize("layer", MAY_IMPORT)
@@ -79,6 +94,22 @@ def test_imports_point_one_way(layer: str) -> None:
         if module.startswith("onnxla.") and layer_of(module) not in MAY_IMPORT[layer]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+RECURSIVE = ("onnxla.hlo.op", "onnxla.hlo.module")
+"""HLO is recursive: an operation may call computations, which hold operations. `op.py` names them in types alone."""
+
+
+def test_files_need_each_other_one_way() -> None:
+    """In types too: a reader of one file never has to know the file that knows it."""
+    paths = (path for folder in ("onnxla", *FOLDERS.values()) for path in (ROOT / folder).rglob("*.py"))
+    files = {module_of(path): path for path in paths if path.stem != "__init__" and not is_behind_a_link(path)}
+    needed = {name: {*imports(path, for_types=True)} & files.keys() - {name} for name, path in files.items()}
+    needed[RECURSIVE[0]].remove(RECURSIVE[1])
+    try:
+        list(TopologicalSorter(needed).static_order())
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
 @pytest.mark.parametrize(
