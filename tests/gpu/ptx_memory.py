@@ -13,7 +13,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 BASE = 1 << 32
 """Address of the first byte of global memory."""
-_NOBODY, _MANY = -1, -2
+_NOBODY, _MANY = 0, -1
+"""In place of the numbers of threads and blocks, which begin with 1: memory of zeros takes room once it is written."""
 
 
 class Reports(Counter[tuple[str, str]]):
@@ -51,13 +52,20 @@ def bank_conflicts(offset: Array, warp: Array, lane: Array, size: int) -> int:
     """
     words = max(size // 4, 1)
     turn = warp.astype(np.int64) * words + lane // (32 // words)
-    word = (offset[:, None] // 4 + np.arange(words)).ravel()
-    turns = np.repeat(turn, words)
-    distinct = np.unique(np.stack([turns, word]), axis=1)
-    _, which = np.unique(distinct[0], return_inverse=True)
-    counts = np.zeros((which.max(initial=0) + 1, 32), np.int64)
-    np.add.at(counts, (which, distinct[1] % 32), 1)
+    word = offset[:, None] // 4 + np.arange(words)
+    turns, asked = _apart(np.unique(_together(turn[:, None], word)))
+    which = np.cumsum(np.diff(turns, prepend=turns[:1]) != 0)
+    counts = np.bincount(32 * which + asked % 32, minlength=32 * (which[-1] + 1)).reshape(-1, 32)
     return int((counts.max(axis=1) - 1).clip(0).sum())
+
+
+def _together(high: Array, low: Array) -> Array:
+    """Pairs of numbers as one number each: numpy finds the distinct ones of these fastest."""
+    return np.asarray(high << 40 | low).ravel()
+
+
+def _apart(pairs: Array) -> tuple[Array, Array]:
+    return pairs >> 40, pairs & ((1 << 40) - 1)
 
 
 SECTOR = 32
@@ -66,9 +74,10 @@ SECTOR = 32
 
 def sectors(offset: Array, warp: Array, size: int) -> tuple[int, int]:
     """How many sectors the warps touch, and how many would hold the bytes that they ask for."""
-    byte = np.unique(np.stack([np.repeat(warp, size), (offset[:, None] + np.arange(size)).ravel()]), axis=1)
-    touched = np.unique(np.stack([byte[0], byte[1] // SECTOR]), axis=1).shape[1]
-    asked = np.unique(byte[0], return_counts=True)[1]
+    byte = np.unique(_together(warp.astype(np.int64)[:, None], offset[:, None] + np.arange(size)))
+    warps, places = _apart(byte)
+    touched = np.unique(_together(warps, places // SECTOR)).size
+    asked = np.unique(warps, return_counts=True)[1]
     return touched, int((-(-asked // SECTOR)).sum())
 
 
@@ -77,18 +86,18 @@ class RaceLog:
 
     def __init__(self, size: int, threads: int) -> None:
         self.threads = threads
-        self.writer = np.full(size, _NOBODY, np.int64)
+        self.writer = np.zeros(size, np.int64)
         self.written = np.zeros(size, np.int32)
-        self.reader = np.full(size, _NOBODY, np.int64)
-        self.reading_block = np.full(size, _NOBODY, np.int64)
+        self.reader = np.zeros(size, np.int64)
+        self.reading_block = np.zeros(size, np.int64)
         self.read = np.zeros(size, np.int32)
 
     def access(self, at: Array, thread: Array, epoch: Array, writes: bool) -> Array:
         """Note an access of each thread (numbered through all blocks) to a byte; returns which accesses race."""
-        block = thread // self.threads
+        block, thread = thread // self.threads + 1, thread + 1
         writer = self.writer[at]
         other = (writer != _NOBODY) & (writer != thread)
-        race = other & ((writer // self.threads != block) | (self.written[at] == epoch))
+        race = other & (((writer - 1) // self.threads + 1 != block) | (self.written[at] == epoch))
         reader, reading_block = self.reader[at], self.reading_block[at]
         if writes:
             race |= (reading_block != _NOBODY) & (reading_block != block)
@@ -118,9 +127,9 @@ class GlobalMemory:
         """An address with 256-byte alignment."""
         start = self._next
         self._next = -(-(start + size) // 256) * 256 + 256
-        while self._next > self.data.size:
-            self.data = np.concatenate([self.data, np.zeros_like(self.data)])
-            self.allocated = np.concatenate([self.allocated, np.zeros_like(self.allocated)])
+        if self._next > self.data.size:
+            grown = max(2 * self.data.size, self._next)
+            self.data, self.allocated = _lengthened(self.data, grown), _lengthened(self.allocated, grown)
         self.allocated[start : start + size] = True
         return BASE + start
 
@@ -144,3 +153,9 @@ class GlobalMemory:
         outside |= ~(self.allocated[safe] & self.allocated[safe + size - 1])
         reports.note("out-of-bounds global access", text, outside)
         return np.where(outside, 0, offset)
+
+
+def _lengthened(array: Array, size: int) -> Array:
+    longer = np.zeros(size, array.dtype)
+    longer[: array.size] = array
+    return longer

@@ -57,12 +57,9 @@ def simulate(
     log = RaceLog(memory.data.size, threads)
     share = max(WAVE // threads, 1)
     with np.errstate(all="ignore"):
-        if only is not None:
-            waves = [(block, 1) for block in only]
-        else:
-            waves = [(first, min(share, blocks - first)) for first in range(0, blocks, share)]
-        for first, count in waves:
-            _Wave(kernel, memory, log, reports, first, count, threads, measures).run(code)
+        numbers = np.arange(blocks) if only is None else np.asarray(only)
+        for first in range(0, len(numbers), share):
+            _Wave(kernel, memory, log, reports, numbers[first : first + share], threads, measures).run(code)
     return reports
 
 
@@ -75,21 +72,22 @@ class _Wave:
         memory: GlobalMemory,
         log: RaceLog,
         reports: Reports,
-        first: int,
-        blocks: int,
+        numbers: Array,
         threads: int,
         measures: bool,
     ) -> None:
+        """`numbers` of the blocks."""
         self.kernel, self.memory, self.log, self.reports, self.measures = kernel, memory, log, reports, measures
+        blocks = len(numbers)
         self.blocks, self.threads, self.count = blocks, threads, blocks * threads
         number = np.arange(self.count)
         self.block = number // threads
-        self.thread = number + first * threads
+        self.thread = number % threads + numbers[self.block] * threads
         """Numbers through all blocks of the launch."""
         self.lane = number % threads % 32
         self.special = {
             "%tid.x": (number % threads).astype("u4"),
-            "%ctaid.x": (self.block + first).astype("u4"),
+            "%ctaid.x": numbers[self.block].astype("u4"),
             "%ntid.x": np.full(self.count, threads, "u4"),
         }
         self.registers = {

@@ -58,11 +58,11 @@ def run_blocks(
     instruction: Instruction,
     arrays: Sequence[Array],
     kernels: Sequence[PtxKernel],
-    most: int,
+    most: int | None,
     pattern: int,
 ) -> tuple[list[Array], Reports]:
-    """As `run_lowering`, the first and last of at most so many blocks of each of its `kernels`; where the blocks wrote
-    nothing, results have bytes of `pattern`."""
+    """As `run_lowering`, the first and last of at most so many blocks of each of its `kernels`, or all; what the blocks
+    do not write, of results, are bytes of `pattern`."""
     return run_lowering(lowering, instruction, arrays, kernels=kernels, most=most, pattern=pattern)
 
 

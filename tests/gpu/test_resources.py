@@ -14,7 +14,7 @@ from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window
 from onnxla.hlo.types import BF16, F16, F32, ElementType, TensorType
 from tests.gpu import test_bytes
-from tests.gpu.check_models import resources_of
+from tests.gpu.model_kernels import resources_of
 from tests.gpu.test_attention import attention, fused
 from tests.gpu.test_simulated_contractions import product
 from tests.gpu.test_simulated_indexing import _running, _scattered, _sorted, _updated
