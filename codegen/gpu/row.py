@@ -88,7 +88,6 @@ class _Row:
         e, b = self.e, self.b
         warps = self.threads // self.warp
         places = [b.shared("partial", v.element, warps) for v in values]
-        b.barrier()
         with b.if_(b.compare("EQ", b.binary("rem", thread, b.const(self.warp)), b.const(0))) as branch:
             with branch.then(), e.scope():
                 for place, value in zip(places, values, strict=True):

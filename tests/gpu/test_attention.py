@@ -14,42 +14,14 @@ from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.hlo.builder import Builder
-from onnxla.hlo.module import Instruction, Module
-from onnxla.hlo.ops.control_flow import Fusion
-from onnxla.hlo.types import BF16, F16, F32, Array, ElementType, TensorType
+from onnxla.hlo.module import Instruction
+from onnxla.hlo.types import BF16, F16, F32, Array, ElementType
 from onnxla.passes.fuse_attention import FuseAttention
 from onnxla.runtime.device_executable import DeviceExecutable
+from tests.gpu.kernel_classes import attention, fused
 from tests.gpu.running import reference, run, samples
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, model_of, weight
-
-
-def attention(
-    heads: int, queries: int, keys: int, size: int, features: int, element: ElementType = F16, masked: bool = False
-) -> Module:
-    """softmax(q k / 4 + mask) v with queries [m,h,d], keys [n,h,d] and values [n,h,f]."""
-    b = Builder()
-    q = b.parameter(TensorType(element, (queries, heads, size)))
-    k = b.parameter(TensorType(element, (keys, heads, size)))
-    v = b.parameter(TensorType(element, (keys, heads, features)))
-    product = b.dot(q, k, [2], [2], [1], [1], element=F32)
-    scores = b.multiply(product, b.full_like(product, 0.25))
-    if masked:
-        mask = b.parameter(TensorType(F32, (queries, keys)))
-        scores = b.add(scores, b.broadcast(mask, scores.shape, [1, 2]))
-    highest = b.reduce([scores], [b.constant(np.float32(-np.inf))], [2], b.combiner("maximum", F32))
-    exponential = b.exponential(b.subtract(scores, b.broadcast(highest, scores.shape, [0, 1])))
-    total = b.reduce([exponential], [b.constant(np.float32(0))], [2], b.combiner("add", F32))
-    weights = b.divide(exponential, b.broadcast(total, scores.shape, [0, 1]))
-    result = b.dot(b.convert(weights, element), v, [2], [0], [0], [1], element=F32)
-    return Module("attention", b.build(b.tuple(result)))
-
-
-def fused(module: Module) -> Instruction:
-    assert FuseAttention().run(module)
-    (instruction,) = module.entry.root.operands
-    assert isinstance(instruction.op, Fusion)
-    return instruction
 
 
 def check_attention(instruction: Instruction, arrays: list[Array], tolerance: float = 4e-3) -> None:
@@ -106,35 +78,6 @@ def test_scores_read_elsewhere_keep_their_kernels() -> None:
 @pytest.mark.parametrize(("size", "element"), [(256, F16), (160, F32)], ids=["large size", "large size of f32"])
 def test_what_the_kernel_is_not_made_for_is_left_alone(size: int, element: ElementType) -> None:
     assert not FuseAttention().run(attention(1, 16, 16, size, 32, element))
-
-
-@pytest.mark.parametrize("occurrence", [0, 1, 2])
-def test_every_barrier_is_needed(occurrence: int) -> None:
-    instruction = fused(attention(1, 64, 130, 32, 32))
-
-    def without(source: str) -> str:
-        parts = source.split("__syncthreads();")
-        return "__syncthreads();".join(parts[: occurrence + 1]) + "__syncthreads();".join(parts[occurrence + 1 :])
-
-    _, reports = run(instruction, samples(instruction), without)
-    assert reports.kinds
-
-
-@pytest.mark.parametrize("bound", [20, 70, 24, 36])
-def test_every_bound_is_needed(bound: int) -> None:
-    """Of queries, keys, and the two sizes of heads, both of which end in zeros."""
-    instruction = fused(attention(1, 20, 70, 24, 36))
-    arrays = samples(instruction)
-    (expected,) = reference(instruction, arrays)
-    (result,), reports = run(instruction, arrays, lambda source: source.replace(f"< {bound};", f"< {bound + 16};"))
-    assert reports.kinds or not np.allclose(result, expected, 4e-3, 4e-3)
-
-
-def test_the_wait_for_copies_is_needed() -> None:
-    instruction = fused(attention(1, 64, 64, 32, 32))
-    wait = 'asm volatile("cp.async.wait_all;" ::: "memory");'
-    _, reports = run(instruction, samples(instruction), lambda source: source.replace(wait, ""))
-    assert "shared access to a copy that is under way" in reports.kinds
 
 
 @pytest.mark.parametrize("size", [64, 128])

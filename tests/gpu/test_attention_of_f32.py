@@ -8,8 +8,9 @@ from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.hlo.types import F32
+from tests.gpu.kernel_classes import attention, fused
 from tests.gpu.running import check, reference, run, samples
-from tests.gpu.test_attention import attention, check_attention, fused
+from tests.gpu.test_attention import check_attention
 from tests.gpu.test_resources import registers_and_spills
 
 
@@ -39,28 +40,6 @@ def test_masks_that_leave_a_query_without_keys_for_a_round_or_for_good() -> None
     assert [k for k in range(8) if np.isnan(result[0, k]).all()] == [3, 4]
     (expected,) = reference(instruction, arrays)
     np.testing.assert_allclose(result, expected, 2e-5, 2e-5)
-
-
-@pytest.mark.parametrize("occurrence", range(4))
-def test_every_barrier_is_needed(occurrence: int) -> None:
-    instruction = fused(attention(1, 32, 130, 8, 8, F32))
-
-    def without(source: str) -> str:
-        parts = source.split("__syncthreads();")
-        return "__syncthreads();".join(parts[: occurrence + 1]) + "__syncthreads();".join(parts[occurrence + 1 :])
-
-    _, reports = run(instruction, samples(instruction), without)
-    assert reports.kinds & {"shared race", "uninitialised shared read"}
-
-
-@pytest.mark.parametrize("bound", ["5", "70", "12"])
-def test_every_bound_is_needed(bound: str) -> None:
-    instruction = fused(attention(1, 5, 70, 6, 12, F32))
-    arrays = samples(instruction)
-    (expected,) = reference(instruction, arrays)
-    widened = f"< {int(bound) + 16};"
-    (result,), reports = run(instruction, arrays, lambda source: source.replace(f"< {bound};", widened))
-    assert reports.kinds or not np.allclose(result, expected, 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])

@@ -10,6 +10,7 @@ from onnxla.hlo.module import Instruction, Module
 from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window
 from onnxla.hlo.types import F32, S8, S32, U8, Array, ElementType, TensorType
 from onnxla.passes.weights_along_depth import WeightsAlongDepth
+from tests.gpu.kernel_classes import product_of_bytes
 from tests.gpu.running import fusion, reference, run
 from tests.gpu.test_tensor_cores import code_of
 
@@ -36,23 +37,14 @@ def check_exact(instruction: Instruction, conflicts: bool = False) -> None:
     np.testing.assert_array_equal(result, reference(instruction, arrays)[0])
 
 
-def product(
-    m: int, k: int, n: int, left: ElementType = U8, right: ElementType = S8, lhs: int = 1, rhs: int = 1
-) -> Instruction:
-    b = Builder()
-    x = b.parameter(TensorType(left, (m, k) if lhs else (k, m)))
-    y = b.parameter(TensorType(right, (n, k) if rhs else (k, n)))
-    return b.dot(x, y, [lhs], [rhs], element=S32)
-
-
 @pytest.mark.parametrize(("m", "k", "n"), [(64, 64, 64), (70, 100, 40), (1, 68, 100), (33, 17, 16)])
 def test_products_of_awkward_sizes(m: int, k: int, n: int) -> None:
-    check_exact(product(m, k, n))
+    check_exact(product_of_bytes(m, k, n))
 
 
 @pytest.mark.parametrize(("left", "right", "lhs", "rhs"), [(S8, S8, 1, 0), (S8, U8, 0, 1), (U8, U8, 0, 0)])
 def test_signs_and_layouts(left: ElementType, right: ElementType, lhs: int, rhs: int) -> None:
-    check_exact(product(20, 36, 24, left, right, lhs, rhs), conflicts=True)
+    check_exact(product_of_bytes(20, 36, 24, left, right, lhs, rhs), conflicts=True)
 
 
 def convolution(weights: Array) -> tuple[Builder, Instruction]:
@@ -100,16 +92,5 @@ def test_weights_of_products_are_turned() -> None:
 
 
 def test_older_architectures_and_small_products_sum_on_ordinary_cores() -> None:
-    assert "mma" not in code_of(product(64, 64, 64), GpuTarget("sm_75"))
-    assert "mma" not in code_of(product(8, 64, 8))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "replacement"), [("< 36;", "< 52;"), ("< 24;", "< 40;"), ("cp.async.wait_all;", "// ")]
-)
-def test_bounds_and_waits_are_needed(pattern: str, replacement: str) -> None:
-    instruction = product(20, 36, 24)
-    arrays = whole_range(instruction)
-    assert pattern in code_of(instruction)
-    results, reports = run(instruction, arrays, lambda source: source.replace(pattern, replacement))
-    assert reports.kinds or not np.array_equal(results[0], reference(instruction, arrays)[0])
+    assert "mma" not in code_of(product_of_bytes(64, 64, 64), GpuTarget("sm_75"))
+    assert "mma" not in code_of(product_of_bytes(8, 64, 8))

@@ -12,25 +12,27 @@ import pytest
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
-from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import BF16, F32, TensorType
-from tests.gpu import test_bytes
+from onnxla.hlo.types import BF16, F32
+from tests.gpu.kernel_classes import (
+    attention,
+    convolution,
+    elementwise,
+    fused,
+    product,
+    product_of_bytes,
+    reduction,
+    running_sum,
+    scatter,
+    softmax,
+    sort,
+    transpose,
+    update,
+)
 from tests.gpu.lints import occupancy, sector_efficiency
 from tests.gpu.ptx_memory import sectors
-from tests.gpu.running import ARCHITECTURE, code_for, fusion, run_lowering, samples
-from tests.gpu.test_attention import attention, fused
-from tests.gpu.test_resources import convolution, registers_and_spills
-from tests.gpu.test_simulated_contractions import product
-from tests.gpu.test_simulated_indexing import _running, _scattered, _sorted, _updated
-from tests.gpu.test_simulated_kernels import softmax
-from tests.gpu.test_simulated_tiles import reduction, transpose
-
-
-def elementwise() -> Instruction:
-    b = Builder()
-    x, y = b.parameter(TensorType(F32, (700,))), b.parameter(TensorType(F32, (700,)))
-    return fusion(b, b.add(b.multiply(x, y), x))
+from tests.gpu.running import ARCHITECTURE, code_for, run_lowering, samples
+from tests.gpu.test_resources import registers_and_spills
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,20 @@ class Budget:
 
 
 BUDGETS = {
-    "loop": Budget(elementwise, 1.0, 1.0),
+    "loop": Budget(lambda: elementwise(700), 1.0, 1.0),
     "row": Budget(lambda: softmax((3, 1024)), 0.95, 0.9),
     "reduction of columns": Budget(lambda: reduction((300, 64), [0]), 0.95, 0.9),
     "transpose": Budget(lambda: transpose((64, 96), (1, 0)), 1.0, 0.9),
     "product of f32": Budget(lambda: product(64, 32, 64), 0.9, 0.4),
     "product of bf16": Budget(lambda: product(64, 64, 64, BF16), 0.95, 0.25),
-    "product of bytes": Budget(lambda: test_bytes.product(64, 64, 64), 0.95, 0.25),
+    "product of bytes": Budget(lambda: product_of_bytes(64, 64, 64), 0.95, 0.25),
     "convolution of f32": Budget(lambda: convolution(F32), 0.7, 0.9),
     "convolution of bf16": Budget(lambda: convolution(BF16), 0.3, 0.4),
     "depthwise convolution": Budget(lambda: convolution(F32, 16), 1.0, 0.9),
-    "sort": Budget(_sorted, 0.6, 0.9),
-    "scatter": Budget(_scattered, 0.8, 0.9),
-    "update": Budget(_updated, 1.0, 0.9),
-    "scan": Budget(_running, 0.2, 0.9),
+    "sort": Budget(lambda: sort(70), 0.6, 0.9),
+    "scatter": Budget(lambda: scatter(70), 0.8, 0.9),
+    "update": Budget(lambda: update(70), 1.0, 0.9),
+    "scan": Budget(lambda: running_sum(70), 0.2, 0.9),
     "attention of bf16": Budget(lambda: fused(attention(1, 64, 64, 32, 32, BF16)), 0.7, 0.2),
     "attention of f32": Budget(lambda: fused(attention(1, 32, 64, 32, 32, F32)), 0.95, 0.2),
 }
@@ -87,7 +89,7 @@ def test_neighbours_far_apart_touch_a_sector_each() -> None:
 
 
 def test_a_walk_along_columns_is_noticed() -> None:
-    instruction = elementwise()
+    instruction = elementwise(700)
     code = lower(instruction, GpuTarget())
     _, reports = run_lowering(
         code,

@@ -12,10 +12,10 @@ import onnxla
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.errors import InputError
 from onnxla.runtime.device_executable import DeviceExecutable
+from tests.gpu.kernel_classes import product
 from tests.gpu.running import check, run, samples
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, model_of, weight
-from tests.gpu.test_simulated_contractions import product
 from tests.gpu.test_tensor_cores import code_of
 
 TF32 = GpuTarget(tf32=True)

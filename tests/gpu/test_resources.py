@@ -9,50 +9,45 @@ from onnxla.codegen.gpu.compile_nvrtc import compile_cuda
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
-from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window
-from onnxla.hlo.types import BF16, F16, F32, ElementType, TensorType
-from tests.gpu import test_bytes
+from onnxla.hlo.types import BF16, F16, F32
+from tests.gpu.kernel_classes import (
+    attention,
+    convolution,
+    elementwise,
+    fused,
+    product,
+    product_of_bytes,
+    reduction,
+    running_sum,
+    scatter,
+    softmax,
+    sort,
+    transpose,
+    update,
+)
 from tests.gpu.model_kernels import resources_of
-from tests.gpu.test_attention import attention, fused
-from tests.gpu.test_simulated_contractions import product
-from tests.gpu.test_simulated_indexing import _running, _scattered, _sorted, _updated
-from tests.gpu.test_simulated_kernels import softmax
-from tests.gpu.test_simulated_tiles import reduction, transpose
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
-def convolution(element: ElementType, groups: int = 1) -> Instruction:
-    b = Builder()
-    x, w = b.parameter(TensorType(element, (1, 16, 12, 16))), b.parameter(TensorType(element, (32, 16 // groups, 3, 3)))
-    return b.convolution(x, w, Window.of([3, 3], [1, 1], [1, 1], [1, 1]), ConvolutionDimensions.nchw(2), groups)
-
-
-def loop() -> Instruction:
-    b = Builder()
-    x = b.parameter(TensorType(F32, (700,)))
-    return b.add(x, b.parameter(TensorType(F32, (700,))))
-
-
 CLASSES: dict[str, Callable[[], Instruction]] = {
-    "loop": loop,
+    "loop": lambda: elementwise(700),
     "row": lambda: softmax((3, 5000)),
     "reduction": lambda: reduction((9000, 300), [0]),
     "transpose": lambda: transpose((300, 400), (1, 0)),
     "product of f32": lambda: product(300, 200, 100, F32),
     "product of bf16": lambda: product(300, 200, 100, BF16),
-    "product of bytes": lambda: test_bytes.product(64, 64, 64),
+    "product of bytes": lambda: product_of_bytes(64, 64, 64),
     "convolution of f32": lambda: convolution(F32),
     "convolution of f16": lambda: convolution(F16),
     "depthwise convolution": lambda: convolution(F32, 16),
     "attention of f32": lambda: fused(attention(2, 40, 70, 24, 24, F32)),
     "attention of f16": lambda: fused(attention(2, 40, 70, 24, 24, F16)),
-    "sort": _sorted,
-    "scatter": _scattered,
-    "update": _updated,
-    "scan": _running,
+    "sort": lambda: sort(70),
+    "scatter": lambda: scatter(70),
+    "update": lambda: update(70),
+    "scan": lambda: running_sum(70),
 }
 
 SPILLED = {"attention_of_f16_0": 64}

@@ -1,23 +1,14 @@
 """Matrix products and convolutions in the simulator: awkward shapes, all layouts, fused producers and consumers."""
 
-import numpy as np
 import pytest
 
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.hlo.builder import Builder
-from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window
 from onnxla.hlo.types import BF16, F16, F32, F64, S8, S32, ElementType, TensorType
-from tests.gpu.running import check, fusion, run, samples
-
-
-def product(m: int, k: int, n: int, element: ElementType = F32, lhs: int = 1, rhs: int = 0) -> Instruction:
-    """A dot that contracts dimension `lhs` of the left operand and `rhs` of the right one."""
-    b = Builder()
-    x = b.parameter(TensorType(element, (m, k) if lhs else (k, m)))
-    y = b.parameter(TensorType(element, (n, k) if rhs else (k, n)))
-    return b.dot(x, y, [lhs], [rhs])
+from tests.gpu.kernel_classes import product
+from tests.gpu.running import check, fusion
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(64, 32, 64), (65, 33, 17), (1, 100, 30), (70, 16, 1), (3, 1, 3)])
@@ -78,25 +69,3 @@ def test_a_depthwise_convolution() -> None:
     x, w = b.parameter(TensorType(F32, (1, 6, 9, 9))), b.parameter(TensorType(F32, (6, 1, 3, 3)))
     window = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
     check(b.convolution(x, w, window, ConvolutionDimensions.nchw(2), 6), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("occurrence", [0, 1])
-def test_either_barrier_is_needed(occurrence: int) -> None:
-    instruction = product(20, 40, 20)
-
-    def without(source: str) -> str:
-        parts = source.split("__syncthreads();")
-        return "__syncthreads();".join(parts[: occurrence + 1]) + "__syncthreads();".join(parts[occurrence + 1 :])
-
-    _, reports = run(instruction, samples(instruction), without)
-    assert reports.kinds & {"shared race", "uninitialised shared read"}
-
-
-@pytest.mark.parametrize("bound", ["< 70", "< 35", "< 19"])
-def test_every_bound_is_needed(bound: str) -> None:
-    instruction = product(70, 19, 35)
-    arrays = samples(instruction)
-    widened = f"< {int(bound[2:]) + 13}"
-    results, reports = run(instruction, arrays, lambda source: source.replace(bound, widened))
-    expected = arrays[0] @ arrays[1]
-    assert "out-of-bounds global access" in reports.kinds or not np.allclose(results[0], expected, 1e-3, 1e-3)

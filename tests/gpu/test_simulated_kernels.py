@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 
 from onnxla.hlo.builder import Builder
-from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import BF16, F16, F32, F64, PRED, S8, S32, S64, U8, ElementType, TensorType
+from tests.gpu.kernel_classes import softmax
 from tests.gpu.ptx_operations import operation
 from tests.gpu.ptx_text import UnsupportedPtx, parse_ptx
 from tests.gpu.running import check, fusion, run, samples
-
-
-def softmax(shape: tuple[int, ...], element: ElementType = F32) -> Instruction:
-    b = Builder()
-    x = b.parameter(TensorType(element, shape))
-    last, kept = len(shape) - 1, range(len(shape) - 1)
-    shifted = b.subtract(x, b.broadcast(b.reduce_by("maximum", x, [last]), shape, kept))
-    e = b.exponential(shifted)
-    return fusion(b, b.divide(e, b.broadcast(b.reduce_by("add", e, [last]), shape, kept)))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 7), (3, 64), (2, 1000), (2, 3, 33)])
@@ -82,29 +73,7 @@ def test_an_unknown_directive_is_refused() -> None:
         parse_ptx(".visible .func f()\n{\n}\n")
 
 
-# Mutations: what is taken away must be noticed.
-
-
-def _without(text: str, source: str, occurrence: int) -> str:
-    parts = source.split(text)
-    return text.join(parts[: occurrence + 1]) + text.join(["", *parts[occurrence + 1 :]])[len(text) :]
-
-
-@pytest.mark.parametrize("occurrence", [1, 3])
-def test_a_missing_barrier_is_noticed(occurrence: int) -> None:
-    instruction = softmax((2, 1000))
-    arrays = samples(instruction)
-    _, clean = run(instruction, arrays)
-    assert not clean
-    _, reports = run(instruction, arrays, lambda s: _without("__syncthreads();", s, occurrence))
-    assert "shared race" in reports.kinds
-
-
-def test_a_missing_bound_is_noticed() -> None:
-    b = Builder()
-    instruction = fusion(b, b.add(b.parameter(TensorType(F32, (300,))), b.parameter(TensorType(F32, (300,)))))
-    _, reports = run(instruction, samples(instruction), lambda s: s.replace("< 300", "< 301"))
-    assert "out-of-bounds global access" in reports.kinds
+# Mutations that must be noticed; tests/gpu/test_mutations.py takes things away from every class of kernels.
 
 
 def test_a_barrier_in_a_branch_is_noticed() -> None:

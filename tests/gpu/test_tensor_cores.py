@@ -14,9 +14,9 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window
 from onnxla.hlo.types import BF16, F16, F32, ElementType, TensorType
+from tests.gpu.kernel_classes import product
 from tests.gpu.ptx_memory import bank_conflicts
-from tests.gpu.running import Mutation, check, fusion, run, samples
-from tests.gpu.test_simulated_contractions import product
+from tests.gpu.running import check, fusion, run, samples
 
 TOLERANCE = {F16: 2e-3, BF16: 1e-2, F32: 1e-4}
 
@@ -106,39 +106,6 @@ def test_older_architectures_and_small_products_have_no_tensor_cores() -> None:
     assert "mma" not in code_of(product(64, 64, 64, F16), GpuTarget("sm_75"))
     assert "mma" not in code_of(product(64, 64, 64, F32))
     assert "mma" not in code_of(product(8, 64, 8, F16))
-
-
-def dropped(pattern: str, occurrence: int) -> Mutation:
-    def mutate(source: str) -> str:
-        start = [m.start() for m in re.finditer(re.escape(pattern), source)][occurrence]
-        return source[:start] + source[start + len(pattern) :]
-
-    return mutate
-
-
-@pytest.mark.parametrize(
-    ("pattern", "occurrence", "faults"),
-    [
-        ('asm volatile("cp.async.wait_all;" ::: "memory");', 0, {"shared access to a copy that is under way"}),
-        ("__syncthreads();", 0, {"shared race", "shared access to a copy that is under way"}),
-        ("__syncthreads();", 1, {"shared race", "uninitialised shared read"}),
-    ],
-)
-def test_every_wait_is_needed(pattern: str, occurrence: int, faults: set[str]) -> None:
-    instruction = product(64, 100, 64, F16)
-    _, reports = run(instruction, samples(instruction), dropped(pattern, occurrence))
-    assert reports.kinds & faults
-
-
-@pytest.mark.parametrize("bound", ["70", "40", "72"])
-def test_every_bound_is_needed(bound: str) -> None:
-    instruction = product(70, 40, 72, F16)
-    arrays = samples(instruction)
-    assert f"< {bound};" in code_of(instruction)
-    widened = f"< {int(bound) + 8};"
-    results, reports = run(instruction, arrays, lambda source: source.replace(f"< {bound};", widened))
-    expected = arrays[0].astype("f4") @ arrays[1].astype("f4")
-    assert "out-of-bounds global access" in reports.kinds or not np.allclose(results[0], expected, 1e-2, 1e-2)
 
 
 def test_without_the_exchange_of_chunks_banks_conflict() -> None:
