@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import onnxla
+from onnxla.codegen.cpu.target import host_target
 from onnxla.errors import ArtifactError
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Module
@@ -47,6 +48,11 @@ def test_code_for_a_cpu_with_more_features_is_refused() -> None:
 def test_features_that_linux_does_not_tell_are_asked_of_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_features_by_linux", frozenset)
     check_machine(LINUX, host_features())
+
+
+def test_code_made_for_this_machine_is_known_to_run_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "host_features", lambda: pytest.fail("LLVM was asked"))
+    check_machine(LINUX, host_target().features)
 
 
 @pytest.mark.skipif(not LINUX.startswith("x86_64"), reason="these are features of x86-64")
