@@ -1,14 +1,20 @@
 """Depthwise convolution, channels last: each channel has its own window, and lanes are channels.
 
-A tile is a few neighbouring pixels of a line by a few vectors of channels; every tap is one
+    for each block of channels         (a few cache lines: the input lines of a window stay in the first-level cache)
+      for each line of the task
+        for each tile of pixels, for each chunk of the block
+          sums = the tile; store epilogue(sums)
+
+A tile is a few neighbouring pixels of a line by a chunk, a few vectors of channels; every tap is one
 multiply-add with the input straight from cache. Nothing is padded: lines outside the input shorten
 the loop over kernel rows, and the tiles at both ends of a line, whose place is known, leave out
-the taps that fall outside.
+the taps that fall outside. The weights of a chunk lie together.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,6 +41,9 @@ MOST_TASKS = 64
 MOST_EDGE_TILES = 8
 MOST_TAPS = 7
 """Of a kernel row, whose weights are in registers at a time."""
+BLOCK_BYTES = 256
+"""Of a block of channels: whole cache lines, and of a pixel few enough that those of all lines of a window fit into the
+first-level cache."""
 
 
 def depthwise_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[Way]:
@@ -69,6 +78,10 @@ def _fewer(pixels: int) -> tuple[int, ...]:
     return (pixels // 2,) if pixels >= 4 else ()
 
 
+_Emit: TypeAlias = Callable[[Index, Expr, int], None]
+"""Emits some channels of so many pixels of the line `at`, from the one at `start`."""
+
+
 @dataclass(frozen=True)
 class _Tile:
     """Some pixels of the line `at`, from `start`, by some vectors of channels, the last with `active` lanes."""
@@ -77,6 +90,7 @@ class _Tile:
     start: Expr
     pixels: int
     channel: Expr
+    channels: int
     vectors: int
     active: int
 
@@ -111,6 +125,11 @@ class _Depthwise:
         self.interior, self.edges = self._tiles()
 
     @property
+    def width(self) -> int:
+        """Channels of a chunk."""
+        return self.vectors * self.lanes
+
+    @property
     def taps(self) -> int:
         return math.prod(w.size for w in self.window)
 
@@ -141,29 +160,31 @@ class _Depthwise:
             self.cluster, self.hero, frame, self.element, self.lanes, self.pixels * self.vectors
         )
         self.packed = b.parameter("packed", self.compute, taps * self.channels, "input", 64)
-        packing = f"depthwise {self.op.dimensions} {self.compute}"
+        packing = f"depthwise {self.op.dimensions} x{self.width} {self.compute}"
         frame.arguments.append(Packed(self.number, packing, self._pack))
         first = b.mul(b.task, b.const(share))
         last = b.min(b.add(first, b.const(share)), b.const(lines))
-        with b.loop(first, last) as loop, e.scope():
-            line = e.bind("line", loop.index, 0, lines - 1)
-            at = ix.delinearize(line, self.hero.shape[:-2])
-            at = tuple(e.bind(f"at{d}", e.position(i), i.low, i.high) for d, i in enumerate(at))
-            for edge, pixels in self.edges:
-                with e.scope():
-                    self._channels(at, ix.constant(edge), pixels)
-            first_whole, behind = self.interior
-            if behind > first_whole:
-                with e.loop("tile", behind - first_whole) as (tile, _):
-                    self._channels(at, (tile + first_whole) * self.pixels, self.pixels)
+        chunks, rest = divmod(self.channels, self.width)
+        block = max(1, BLOCK_BYTES // (self.width * self.compute.bytes))
+        if chunks:
+            with b.loop(0, chunks, block) as loop, e.scope():
+                stop = b.min(b.add(loop.index, b.const(block)), b.const(chunks))
+                self._lines(first, last, self._whole(loop.index, stop, chunks))
+        if rest:
+            with e.scope():
+                self._lines(first, last, self._rest(chunks * self.width, rest))
         kernel = b.finish()
         kernel.flops = flops
         return Lowering((KernelCall(kernel, tuple(frame.arguments)),))
 
     def _pack(self, kernel: NumpyArray) -> NumpyArray:
+        """All taps of a chunk, then those of the next."""
         dims = self.op.dimensions
         order = (*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature)
-        return np.ascontiguousarray(kernel.transpose(order).astype(self.compute.dtype)).reshape(-1, self.channels)
+        flat = kernel.transpose(order).astype(self.compute.dtype).reshape(self.taps, self.channels)
+        whole = self.channels // self.width * self.width
+        chunks = flat[:, :whole].reshape(self.taps, -1, self.width).transpose(1, 0, 2)
+        return np.concatenate((chunks.ravel(), flat[:, whole:].ravel()))
 
     def _tiles(self) -> tuple[tuple[int, int], list[tuple[int, int]]]:
         """The range of tiles whose taps all lie inside, and (start, pixels) of every other tile of a line."""
@@ -182,18 +203,39 @@ class _Depthwise:
         ]
         return ((chosen[0], chosen[-1] + 1) if chosen else (0, 0)), edges
 
-    def _channels(self, at: Index, start: Expr, pixels: int) -> None:
-        """All channels of some pixels: the input is read in the order it lies in memory."""
-        e = self.frame.emitter
-        width = self.vectors * self.lanes
-        chunks, rest = divmod(self.channels, width)
-        if chunks:
-            with e.loop("chunk", chunks) as (chunk, _):
-                self._tile(_Tile(at, start, pixels, chunk * width, self.vectors, self.lanes))
-        if rest:
-            vectors = -(-rest // self.lanes)
-            active = rest - (vectors - 1) * self.lanes
-            self._tile(_Tile(at, start, pixels, ix.constant(chunks * width), vectors, active))
+    def _lines(self, first: Value, last: Value, emit: _Emit) -> None:
+        """`emit` for all tiles of the lines [first, last)."""
+        e, lines = self.frame.emitter, self.hero.shape[:-2]
+        with self.frame.b.loop(first, last) as loop, e.scope():
+            line = e.bind("line", loop.index, 0, math.prod(lines) - 1)
+            place = ix.delinearize(line, lines)
+            at = tuple(e.bind(f"at{d}", e.position(i), i.low, i.high) for d, i in enumerate(place))
+            for edge, pixels in self.edges:
+                with e.scope():
+                    emit(at, ix.constant(edge), pixels)
+            first_whole, behind = self.interior
+            if behind > first_whole:
+                with e.loop("tile", behind - first_whole) as (tile, _):
+                    emit(at, (tile + first_whole) * self.pixels, self.pixels)
+
+    def _whole(self, start: Value, stop: Value, chunks: int) -> _Emit:
+        """The chunks [start, stop) of some pixels: the input is read in the order it lies in memory."""
+
+        def emit(at: Index, pixel: Expr, pixels: int) -> None:
+            e = self.frame.emitter
+            with self.frame.b.loop(start, stop) as loop, e.scope():
+                channel = e.bind("chunk", loop.index, 0, chunks - 1) * self.width
+                self._tile(_Tile(at, pixel, pixels, channel, self.width, self.vectors, self.lanes))
+
+        return emit
+
+    def _rest(self, channel: int, channels: int) -> _Emit:
+        """The channels behind the last whole chunk."""
+        vectors = -(-channels // self.lanes)
+        active = channels - (vectors - 1) * self.lanes
+        return lambda at, pixel, pixels: self._tile(
+            _Tile(at, pixel, pixels, ix.constant(channel), channels, vectors, active)
+        )
 
     def _tile(self, tile: _Tile) -> None:
         zero = self.frame.b.const(0, self.compute, self.lanes)
@@ -251,7 +293,7 @@ class _Depthwise:
             channel = tile.channel + j * self.lanes
             weights = {}
             for tap in columns:
-                base = (row * w.size + tap) * self.channels + channel
+                base = tile.channel * self.taps + (row * w.size + tap) * tile.channels + j * self.lanes
                 weights[tap] = b.load(self.packed, e.position(base), self.lanes, e.mask)
             for offset, pairs in sorted(users.items()):
                 x = tile.start * w.stride + (offset - w.pad_low)
