@@ -19,6 +19,7 @@ from onnxla.passes.layout_assignment import AssignLayouts
 from onnxla.passes.library_products import LibraryProducts
 from onnxla.passes.lower_contractions import LowerContractions
 from onnxla.passes.merge_products import MergeProducts
+from onnxla.passes.merge_scales import MergeScales
 from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipeline import Pipeline, PipelineReport
 from onnxla.passes.simplification import Simplify
@@ -36,6 +37,8 @@ CONSTRAINTS = (
     ("simplify", "assign-layouts", "padding and scales belong into convolutions in the model's own order"),
     ("assign-layouts", "fuse-instructions", "fusions are closed to every other pass"),
     ("simplify", "fuse-attention", "attention is found in one spelling"),
+    ("integer-contractions", "merge-scales", "sums have no integers before"),
+    ("fold-constants", "merge-scales", "biases of quantised models are constants by then"),
     ("fold-constants", "merge-products", "weights and biases are constants by then"),
     ("merge-products", "fuse-attention", "fusions are closed to every other pass"),
     ("assign-layouts", "tabulate", "layouts pass through arithmetic, and not through tables"),
@@ -86,6 +89,7 @@ def pipeline_for(target_kind: str, options: CompileOptions) -> Pipeline:
         *lowering,  # before folding, which rounds the weights
         FoldConstants(options),  # what simplification left between constants, weights it scaled among it
         MergeCommonSubexpressions(),  # after folding, which makes equal constants
+        MergeScales(),  # after folding, which makes constants of scales and biases
         Simplify(options),  # constants that folding made feed new rules
         AssignLayouts(),  # when padding and scales are inside the convolutions already
         SplitDilatedConvolutions(),  # after layouts, whose transposes do not pass the interleaving

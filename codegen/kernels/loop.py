@@ -134,6 +134,9 @@ def emit_roots(cluster: Cluster, e: ValueEmitter, index: Index, domain: Shape) -
     return values
 
 
+GATHER, GATHER_NARROW = 20, 4
+"""Operations that a vector takes more where its elements lie apart; for each element where they have less than 32 bits,
+which no instruction gathers."""
 HEAVY = 20
 """Operations for an element above which two vectors go together: a function's steps wait for each other."""
 
@@ -156,16 +159,19 @@ def _emit(cluster: Cluster, target: Target, survey: Survey) -> tuple[Kernel, lis
     sizes = survey.merged
     total = math.prod(sizes)
     inner = sizes[-1]
-    if survey.operations > HEAVY:
-        lanes *= 2
+    pair = 2 if survey.operations > HEAVY else 1
     joined = _joined(cluster, survey)
     if joined is not None:
         sizes, pieces = joined
+        lanes *= pair
         work = survey.operations * total / min(lanes, sizes[-1])
         return _emit_nest(cluster, survey.shape, sizes, lanes, work, pieces)
-    # a row in one part-filled vector, or a vector over several rows, which costs about 20 operations more an element
-    if len(sizes) > 1 and total >= lanes > inner and inner * (survey.operations + 20) < lanes * (survey.operations + 3):
+    # a row in one part-filled vector, or a vector over several rows, whose elements are gathered
+    gathering = GATHER if target.vector_bytes // lanes >= 4 else GATHER_NARROW * lanes
+    row, rows = lanes * (survey.operations + 3), inner * (survey.operations + gathering)
+    if len(sizes) > 1 and total >= lanes > inner and rows < row:
         sizes, inner = (total,), total
+    lanes *= pair
     while lanes > 1 and lanes // 2 >= inner:
         lanes //= 2
     work = survey.operations * total / (lanes if inner >= lanes else 1)

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from onnxla.codegen.kernels import bounded, elementwise, movement, sums
+from onnxla.codegen.kernels import bounded, elementwise, movement, quantise, sums
 from onnxla.codegen.kernels.value import Rule
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import Op
 
-RULES: Mapping[type[Op], Rule] = {**movement.RULES, **sums.RULES, **bounded.RULES}
+RULES: Mapping[type[Op], Rule] = {**movement.RULES, **sums.RULES, **bounded.RULES, **quantise.RULES}
 
 
 def can_emit(instruction: Instruction) -> bool:

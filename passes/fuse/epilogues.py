@@ -8,7 +8,8 @@ from heapq import heappop, heappush
 
 from onnxla.hlo.module import Instruction
 from onnxla.passes.fuse.kernels import FusionPlan
-from onnxla.passes.fuse.traits import is_contraction, is_elementwise, is_lookup
+from onnxla.passes.fuse.producers import LONGEST_COPY
+from onnxla.passes.fuse.traits import is_contraction, is_elementwise, is_expensive, is_lookup, is_loop
 from onnxla.passes.fuse.views import views_after
 
 LONGEST_EPILOGUE = 32
@@ -19,7 +20,7 @@ def fuse_epilogues(plan: FusionPlan, on_gpu: bool = False) -> None:
     `on_gpu`, the transposes that follow."""
     for hero in plan.order:
         if is_contraction(hero):
-            region = _single_output_prefix(plan, _region(plan, hero))
+            region = _end_narrow(plan, _single_output_prefixes(plan, _region(plan, hero)))
             kernel = plan.new_kernel("kOutput", hero, region)
             (output,) = plan.outputs(kernel)
             for view in views_after(output, plan.computation) if on_gpu else ():
@@ -55,9 +56,9 @@ def _region(plan: FusionPlan, hero: Instruction) -> list[Instruction]:
     return region
 
 
-def _single_output_prefix(plan: FusionPlan, region: list[Instruction]) -> list[Instruction]:
-    """The longest beginning of `region` in which one member only is read from outside."""
-    best = 1
+def _single_output_prefixes(plan: FusionPlan, region: list[Instruction]) -> list[list[Instruction]]:
+    """The beginnings of `region` of which the last member only is read from outside, the longest last."""
+    found = []
     inside: set[Instruction] = set()
     pending: dict[Instruction, int] = {}
     for length, member in enumerate(region, start=1):
@@ -68,6 +69,21 @@ def _single_output_prefix(plan: FusionPlan, region: list[Instruction]) -> list[I
                 if pending[operand] == 0:
                     del pending[operand]
         pending[member] = len(member.users) + (member is plan.computation.root)
-        if len(pending) == 1:
-            best = length
-    return region[:best]
+        if len(pending) == 1 or length == 1:
+            found.append(region[:length])
+    return found
+
+
+def _end_narrow(plan: FusionPlan, prefixes: list[list[Instruction]]) -> list[Instruction]:
+    """The longest of `prefixes`, or one a few cheap steps shorter that stores fewer bytes: what is dequantised right
+    behind the contraction is stored as bytes. Its readers must be able to compute the rest as they read."""
+    longest = prefixes[-1]
+    result = longest[-1]
+    if any(is_contraction(u) or not is_loop(u) for u in result.users):
+        return longest
+    for prefix in prefixes[:-1]:
+        rest = longest[len(prefix) :]
+        cheap = len(rest) <= LONGEST_COPY and not any(is_expensive(i) for i in rest)
+        if cheap and prefix[-1].tensor_type.bytes < result.tensor_type.bytes:
+            return prefix
+    return longest

@@ -7,7 +7,7 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.numerics import integer_limits
 from onnxla.hlo.ops.shape import Broadcast
-from onnxla.hlo.types import PRED, Array, ElementType
+from onnxla.hlo.types import F32, F64, PRED, S32, Array, ElementType
 from onnxla.passes.pattern import operation, splat, splat_value, variables
 from onnxla.passes.rewrite import NoMatch, Replacement, RuleTable
 
@@ -17,6 +17,7 @@ rule = CONVERT.rule
 x, c, d, e, f = variables("x c d e f")
 convert, clamp = operation("convert", 1), operation("clamp", 3)
 maximum, minimum = operation("maximum", 2), operation("minimum", 2)
+add, subtract, nearest = operation("add", 2), operation("subtract", 2), operation("round-nearest-even", 1)
 
 
 def holds(wide: ElementType, narrow: ElementType) -> bool:
@@ -75,6 +76,41 @@ def saturate_below_by_converting(b: Builder, x: Instruction, c: Array, e: Elemen
 def saturate_above_by_converting(b: Builder, x: Instruction, d: Array, e: ElementType) -> Replacement:
     """convert(minimum(x, d)) == convert(x), where integers of the type end before d."""
     return b.convert(x, e) if _saturates(x, e) and _lies_above(d, e) else NoMatch("the bound binds")
+
+
+@rule(convert(x, e))
+def saturate_by_quantising(b: Builder, x: Instruction, e: ElementType) -> Replacement:
+    """convert(round(bounded(y, c)) + d) == convert(round(y) + d), where the integers of the type end before c + d."""
+    shift = splat_value(x.operands[1]) if x.op.opcode == "add" else np.zeros((), np.float32)
+    rounded = x.operands[0] if x.op.opcode == "add" else x
+    if rounded.op.opcode != "round-nearest-even" or shift is None or not float(shift).is_integer():
+        return NoMatch("no rounding to a grid")
+    bounded = rounded.operands[0]
+    if bounded.op.opcode not in ("maximum", "minimum") or not _saturates(x, e):
+        return NoMatch("no bound")
+    bound = splat_value(bounded.operands[1])
+    lies_beyond = _lies_below if bounded.op.opcode == "maximum" else _lies_above
+    if bound is None or not lies_beyond(np.asarray(float(bound) + float(shift)), e):
+        return NoMatch("the bound binds")
+    free = b.unary("round-nearest-even", bounded.operands[0])
+    return b.convert(b.add(free, x.operands[1]) if x.op.opcode == "add" else free, e)
+
+
+@rule(nearest(convert(x, e)))
+def round_an_integer(root: Instruction, x: Instruction) -> Replacement:
+    """round(convert(x)) == convert(x), for integers."""
+    return root.operands[0] if x.tensor_type.element.is_integer else NoMatch("not an integer")
+
+
+@rule(add(convert(subtract(convert(x, e), splat(c)), f), splat(d)))
+def zero_point_there_and_back(
+    b: Builder, x: Instruction, e: ElementType, f: ElementType, c: Array, d: Array
+) -> Replacement:
+    """convert(convert(x) - d) + d == convert(x), for bytes and a float type: nothing is rounded."""
+    narrow = x.tensor_type.element.is_integer and x.tensor_type.element.bits <= 8
+    if not (narrow and e is S32 and f in (F32, F64) and c == d and abs(int(c)) < 1 << 16):
+        return NoMatch("another zero point, or types that round")
+    return b.convert(x, f)
 
 
 def _saturates(x: Instruction, e: ElementType) -> bool:

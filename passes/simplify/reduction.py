@@ -4,11 +4,12 @@ import dataclasses
 
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.ops.contraction import Window
+from onnxla.hlo.ops.contraction import Window, WindowDimension
 from onnxla.hlo.ops.reduction import Reduce, ReduceWindow, identity_of, simple_combiner
 from onnxla.hlo.ops.shape import Broadcast, Pad, Reshape, Transpose
 from onnxla.hlo.types import TensorType
 from onnxla.passes.pattern import any_of, splat_value
+from onnxla.passes.quantized import Quantized, is_positive
 from onnxla.passes.rewrite import NoMatch, Replacement, RuleTable
 from onnxla.passes.simplify.shape import without_ones
 
@@ -188,3 +189,27 @@ def widened(window: Window, pad: Pad, dimensions: "range | tuple[int, ...]") -> 
         low, high = entry.pad_low + pad.low[d], entry.pad_high + pad.high[d]
         entries.append(dataclasses.replace(entry, pad_low=low, pad_high=high))
     return Window(tuple(entries))
+
+
+@rule(any_of("reduce-window"))
+def maximum_of_bytes(b: Builder, root: Instruction) -> Replacement:
+    """The largest of (q - zero) * scale in each window is that of the largest q, for a positive scale."""
+    op = root.op
+    assert isinstance(op, ReduceWindow)
+    if not isinstance(root.type, TensorType) or simple_combiner(op.to_apply) != "maximum" or not starts_neutral(root):
+        return NoMatch("no maximum")
+    value = Quantized.of(root.operands[0])
+    if value is None or value.scale is None or value.axis is not None or not is_positive(value.scale):
+        return NoMatch("no bytes with one positive scale")
+    if not all(_is_never_empty(w) for w in op.window.dimensions):
+        return NoMatch("a window may lie beside the elements, where the maximum is minus infinity")
+    element = value.bits.tensor_type.element
+    start = b.constant(identity_of("maximum", element))
+    most = b.reduce_window((value.bits,), (start,), op.window, b.combiner("maximum", element))
+    return dataclasses.replace(value, bits=most).dequantized(b)
+
+
+def _is_never_empty(w: WindowDimension) -> bool:
+    """Whether every place of the window covers an element, whatever their number is."""
+    dense = w.base_dilation == 1 == w.window_dilation
+    return dense and 0 <= w.pad_low < w.size and 0 <= w.pad_high < w.size
