@@ -14,11 +14,11 @@ from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.gpu.threads import THREADS, blocks_for, each_thread
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
+from onnxla.codegen.kernels.accumulation import combine_each, neutral, with_inits
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Value
 from onnxla.codegen.kernels.loop import emit_roots, name_of
-from onnxla.codegen.kernels.sweeps import combine_each, neutral, with_inits
 from onnxla.codegen.lowering import KernelCall, Lowering, Temporary
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.reduction import Reduce

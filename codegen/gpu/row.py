@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
+from onnxla.codegen.kernels.accumulation import combine_each, neutral, with_inits
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.rows import NotARow, Rows, settle
-from onnxla.codegen.kernels.sweeps import combine_each, neutral, with_inits
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
@@ -48,7 +48,7 @@ class _Row:
         thread = b.thread()
         for sweep in rows.sweeps:
             for reduction, values in zip(sweep, self.reduce(row, thread, sweep), strict=True):
-                settle(e, rows, row, reduction, values)
+                settle(e, reduction, {row: values})
         self.write(row, thread)
         return Lowering((KernelCall(b.finish(), tuple(self.frame.arguments)),))
 

@@ -4,12 +4,12 @@ Every reduction of the cluster takes the same trailing dimensions, the columns, 
 A row is worked through in sweeps while it lies in cache: a sweep for the reductions that depend on
 nothing, one for those that need their results, and so on, and a last one that writes outputs as
 large as the input (softmax, layer normalisation). What is dear to compute and needed again in a
-later sweep is kept in scratch; the rest is computed anew.
+later sweep is kept in scratch (`kept_values`); the rest is computed anew.
 
 Few long rows with only reduced outputs take `split_rows`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
@@ -17,21 +17,24 @@ from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
 from onnxla.codegen.kernels.index import Expr, Variable
 from onnxla.codegen.kernels.ir import Buffer, Value
+from onnxla.codegen.kernels.kept_values import Kept, plan_kept
 from onnxla.codegen.kernels.loop import GRAIN, MOST_TASKS, merge_in_place, name_of, operations, vector_lanes
 from onnxla.codegen.kernels.rows import NotARow, Rows, constantly, settle
 from onnxla.codegen.kernels.split_rows import lower_split
-from onnxla.codegen.kernels.sweeps import UNROLL, reduce_sweep, row_loop, store_reduced, sweep_columns, unrolling
+from onnxla.codegen.kernels.sweeps import (
+    UNROLL,
+    from_scratch,
+    reduce_sweep,
+    row_loop,
+    scratch_row,
+    store_reduced,
+    sweep_columns,
+    unrolling,
+)
 from onnxla.codegen.kernels.value import Array, Emitted, ValueEmitter
 from onnxla.codegen.lowering import KernelCall, Lowering
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
-
-SCRATCH_BYTES = 256 << 10
-DEAR = frozenset(
-    "exponential exponential-minus-one log log-plus-one logistic tanh erf power sine cosine tan atan2 divide cbrt "
-    "gather convolution dot".split()
-)
-"""Opcodes that cost more than reading their result back from cache."""
 
 
 def lower_row(cluster: Cluster, target: Target) -> Lowering | None:
@@ -56,15 +59,32 @@ def _lower(rows: Rows, target: Target) -> Lowering:
     reduced_only = all(t.size == rows.rows for t in cluster.results) and rows.columns > 1
     if reduced_only and len(rows.sweeps) == 1 and rows.rows * 2 <= wanted:
         return lower_split(rows, lanes, wanted)
-    share = -(-rows.rows // wanted)
+    kept = plan_kept(rows)
+    together = _together(rows, kept, target)
+    share = -(-rows.rows // (wanted * together)) * together
     frame = Frame(cluster, name_of(cluster), -(-rows.rows // share))
     b = frame.b
+    paired = rows.rows // together * together
     first = b.mul(b.task, b.const(share))
-    last = b.min(b.add(first, b.const(share)), b.const(rows.rows))
-    with row_loop(frame, first, last, rows.rows) as row:
-        _emit_row(rows, frame, row, lanes, target)
+    last = b.min(b.add(first, b.const(share)), b.const(paired))
+    with row_loop(frame, first, last, paired, together) as row:
+        _emit_rows(rows, frame, [row + k for k in range(together)], kept, lanes, target)
+    if paired < rows.rows:
+        with b.if_(b.compare("EQ", b.task, b.const(b.kernel.tasks - 1))) as branch:
+            with branch.then(), frame.emitter.scope():
+                _emit_rows(rows, frame, [ix.constant(paired)], kept, lanes, target)
+            with branch.otherwise():
+                pass
     kernel = b.finish()
     return Lowering((KernelCall(kernel, tuple(frame.arguments)),), in_place=in_place)
+
+
+def _together(rows: Rows, kept: Sequence[Kept], target: Target) -> int:
+    """How many rows go together, sweep by sweep: one, or two where all that they hold lies in the fastest cache."""
+    types = [t for t in (*(leaf.tensor_type for leaf in rows.cluster.leaves), *rows.cluster.results)]
+    held = sum(t.bytes // rows.rows for t in types if t.size == rows.rows * rows.columns)
+    held += sum(element.bytes * rows.columns for element in {x.place: x.element for x in kept}.values())
+    return 2 if rows.rows >= 4 and 2 * held <= target.l1_bytes else 1
 
 
 def _survey(rows: Rows) -> tuple[float, tuple[tuple[int, int], ...]]:
@@ -93,74 +113,68 @@ def _zeros(e: ValueEmitter, reduction: Instruction) -> Emitted:
     return zeros[0] if isinstance(kind, TensorType) else zeros
 
 
-# One row
+# One row, or two in turns
 
 
-def _emit_row(rows: Rows, frame: Frame, row: Expr, lanes: int, target: Target) -> None:
+def _emit_rows(
+    rows: Rows, frame: Frame, band: Sequence[Expr], kept: Sequence[Kept], lanes: int, target: Target
+) -> None:
+    """All sweeps of the rows of `band`, one row after the other in each.
+
+    While the lanes of one are brought together, which is a chain of operations, the sweep of the other goes on.
+    """
     e, cluster = frame.emitter, rows.cluster
-    kept = _plan_kept(rows, frame)
-    ahead = _plan_ahead(rows, frame, row, kept, target)
+    leaves = dict(e.leaves)
+    elements = {x.place: x.element for x in kept}
+    places = {row: {p: scratch_row(rows, frame, kind, lanes) for p, kind in elements.items()} for row in band}
+    ahead = _plan_ahead(rows, frame, len(band), kept, target)
     for number, sweep in enumerate(rows.sweeps):
-        outputs = [x for x, first in kept.items() if first == number]
-        results = reduce_sweep(rows, frame, row, sweep, outputs, lanes, 0, rows.columns, ahead.get(number, ()))
-        for reduction, values in zip(sweep, results, strict=True):
-            settle(e, rows, row, reduction, values)
+        _forget(e, kept, number)
+        stored = [x for x in kept if x.stored == number]
+        known = {}
+        for row in band:
+            scratch = {x.instruction: places[row][x.place] for x in stored}
+            requests = [(buffer, row + further) for buffer, further in ahead.get(number, ())]
+            known[row] = reduce_sweep(rows, frame, row, sweep, scratch, lanes, 0, rows.columns, requests)
+        for x in stored:
+            e.leaves[x.instruction] = from_scratch(e, rows, {row: places[row][x.place] for row in band})
+        for k, reduction in enumerate(sweep):
+            settle(e, reduction, {row: results[k] for row, results in known.items()})
     wide = [
         (root, array)
         for root, array in zip(cluster.roots, frame.outputs, strict=False)
         if isinstance(root.type, TensorType) and (array.type.size != rows.rows or rows.columns == 1)
     ]
-    if wide:
-        _write_sweep(rows, frame, row, wide, lanes)
-    for root in cluster.roots:
-        store_reduced(rows, frame, row, root)
+    _forget(e, kept, len(rows.sweeps))
+    for row in band:
+        if wide:
+            _write_sweep(rows, frame, row, wide, lanes)
+        for root in cluster.roots:
+            store_reduced(rows, frame, row, root)
+    e.leaves = leaves
 
 
-def _plan_kept(rows: Rows, frame: Frame) -> dict[Instruction, int]:
-    """What is worth keeping, and the sweep that computes it; its leaf is set up to read the scratch."""
-    targets = [[o for r in sweep for o in r.operands[: len(r.operands) // 2]] for sweep in rows.sweeps]
-    targets.append([r for r in rows.cluster.roots if isinstance(r.type, TensorType)])
-    reductions = {r for sweep in rows.sweeps for r in sweep}
-    inside = set(rows.cluster.instructions) - reductions
-    dear: dict[Instruction, bool] = {}
-    for instruction in rows.cluster.instructions:
-        own = instruction.op.opcode in DEAR
-        dear[instruction] = instruction in inside and (own or any(dear.get(o, False) for o in instruction.operands))
-    first: dict[Instruction, int] = {}
-    kept: dict[Instruction, int] = {}
-    room = SCRATCH_BYTES
-    for number, roots in enumerate(targets):
-        stack, seen = list(roots), set()
-        while stack:
-            instruction = stack.pop()
-            if instruction in seen or instruction not in inside:
-                continue
-            seen.add(instruction)
-            earlier = first.setdefault(instruction, number)
-            wide = isinstance(instruction.type, TensorType) and instruction.shape == rows.full
-            if earlier < number and wide and dear[instruction] and instruction not in kept:
-                room -= rows.columns * storage.compute_element(instruction.tensor_type.element).bytes
-                if room >= 0:
-                    kept[instruction] = earlier
-            if instruction not in kept or kept[instruction] == number:
-                stack += instruction.operands
-    return kept
+def _forget(e: ValueEmitter, kept: Sequence[Kept], sweep: int) -> None:
+    """From this sweep on, other values may lie where those that were read for the last time did."""
+    for value in kept:
+        if value.last < sweep:
+            e.leaves.pop(value.instruction, None)
 
 
 def _plan_ahead(
-    rows: Rows, frame: Frame, row: Expr, kept: Mapping[Instruction, int], target: Target
-) -> dict[int, list[tuple[Buffer, Expr]]]:
-    """What to ask memory for in which sweep: this row of the outputs, which would wait to be read before they are
-    written, and the next row of the operands.
+    rows: Rows, frame: Frame, together: int, kept: Sequence[Kept], target: Target
+) -> dict[int, list[tuple[Buffer, int]]]:
+    """What to ask memory for in which sweep, and how many rows on: this row of the outputs, which would wait to be
+    read before they are written, and the next row of the operands.
 
     The hardware sees what comes next within a page, and rows are often pages. Sweeps with dear values are asked to,
     since memory has the least to do meanwhile; else the second one, for which the row lies in cache.
     """
     operands = [frame.buffer_of(leaf) for leaf in rows.cluster.leaves if leaf.shape == rows.full]
-    read = [(buffer, row + 1) for buffer in operands if buffer is not None]
-    written = [(a.buffer, row) for a in frame.outputs if a.type.size == rows.rows * rows.columns]
+    read = [(buffer, together) for buffer in operands if buffer is not None]
+    written = [(a.buffer, 0) for a in frame.outputs if a.type.size == rows.rows * rows.columns]
     whole = sum(buffer.bytes for buffer, _ in read + written)
-    hosts = sorted(set(kept.values())) or list(range(1, len(rows.sweeps)))[:1]
+    hosts = sorted({x.stored for x in kept}) or list(range(1, len(rows.sweeps)))[:1]
     if not hosts or not written or whole <= target.l2_bytes or whole // rows.rows > target.l2_bytes // 8:
         return {}
     return {hosts[0]: written + read} if len(hosts) == 1 else {hosts[0]: written, hosts[-1]: read}

@@ -1,7 +1,7 @@
 """Which clusters fall into rows: every reduction takes the same trailing dimensions to one value a row."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from onnxla.codegen.kernels import index as ix
@@ -69,14 +69,14 @@ def _levels(cluster: Cluster, reductions: list[Instruction]) -> tuple[tuple[Inst
     return tuple(tuple(r for r in reductions if level[r] == k) for k in range(1, depth + 1))
 
 
-def settle(e: ValueEmitter, rows: Rows, row: Expr, reduction: Instruction, values: list[Value]) -> None:
-    """From here on the reduction's value is known, in its own row and nowhere else."""
-    expected = row
-    shape = reduction.type.shape if isinstance(reduction.type, TensorType) else _leaf_shape(reduction)
+def settle(e: ValueEmitter, reduction: Instruction, known: Mapping[Expr, list[Value]]) -> None:
+    """From here on the reduction's values are known, in these rows and nowhere else."""
     single = isinstance(reduction.type, TensorType)
+    shape = reduction.shape if single else _leaf_shape(reduction)
 
     def read(index: Index) -> Emitted:
-        if ix.linearize(index, shape) != expected:
+        values = known.get(ix.linearize(index, shape))
+        if values is None:
             raise NotARow
         return values[0] if single else values
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
+from onnxla.codegen.kernels.accumulation import combine_each
 from onnxla.codegen.kernels.cluster import Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Kernel
 from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.rows import Rows, settle
-from onnxla.codegen.kernels.sweeps import UNROLL, combine_each, reduce_sweep, row_loop, store_reduced
+from onnxla.codegen.kernels.sweeps import UNROLL, reduce_sweep, row_loop, store_reduced
 from onnxla.codegen.lowering import Argument, KernelCall, Lowering, Temporary
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import TensorType
@@ -51,7 +52,7 @@ def _partial_kernel(
     last = rows.columns - share * (chunks - 1)
 
     def emit(first_column: Expr, columns: int) -> None:
-        results = reduce_sweep(rows, frame, row, sweep, [], lanes, first_column, columns)
+        results = reduce_sweep(rows, frame, row, sweep, {}, lanes, first_column, columns)
         flat = [v for values in results for v in values]
         for buffer, value in zip(buffers, flat, strict=True):
             b.store(buffer, b.task, value)
@@ -87,7 +88,7 @@ def _combining_kernel(
             done += count
             kinds = [o.tensor_type.element for o in reduction.operands[:count]]
             rounded = [storage.round_to(b, v, kind) for v, kind in zip(values, kinds, strict=True)]
-            settle(e, rows, row, reduction, rounded)
+            settle(e, reduction, {row: rounded})
         for root in rows.cluster.roots:
             store_reduced(rows, frame, row, root)
     return b.finish(), (*frame.arguments, *(Temporary(k) for k in range(len(types))))

@@ -1,23 +1,22 @@
 """Sweeps over a row: accumulators in vectors, brought together at the end, and values kept on the way.
 
-Shared by the row schedule, its split form for few long rows, and (`combine_each`, `neutral`,
-`with_inits`) the schedules of GPUs.
+Shared by the row schedule and its split form for few long rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
+from onnxla.codegen.kernels.accumulation import accumulation_of, with_inits
 from onnxla.codegen.kernels.cluster import Frame
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Buffer, Value
 from onnxla.codegen.kernels.rows import NotARow, Rows
-from onnxla.codegen.kernels.value import Array, Index, ValueEmitter
+from onnxla.codegen.kernels.value import Index, ValueEmitter
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.ops.reduction import Reduce, identity_of, simple_combiner
-from onnxla.hlo.ops.structural import Constant
-from onnxla.hlo.types import TensorType
+from onnxla.hlo.types import ElementType, TensorType
 
 UNROLL = 4
 """Independent accumulators of a sweep, to cover the latency of an addition."""
@@ -93,136 +92,83 @@ def reduce_sweep(
     frame: Frame,
     row: Expr,
     sweep: Sequence[Instruction],
-    outputs: list[Instruction],
+    kept: Mapping[Instruction, Buffer],
     lanes: int,
     first_column: int | Expr,
     columns: int,
     ahead: Sequence[tuple[Buffer, Expr]] = (),
 ) -> list[list[Value]]:
-    """The results of one sweep's reductions over `columns` columns; `outputs` are kept in scratch on the way.
+    """The results of one sweep's reductions over `columns` columns of a row.
 
-    `ahead` is asked for meanwhile: the same columns of these rows.
+    The values `kept` are written to scratch on the way, over what is read for the last time, and `ahead` is asked for:
+    the same columns of these rows.
     """
     e, b = frame.emitter, frame.b
-    kept = {x: b.scratch("kept", storage.compute_element(x.tensor_type.element), rows.columns) for x in outputs}
-    start: list[Value] = []
-    for reduction in sweep:
-        start += [b.splat(v, lanes) for v in neutral(e, reduction)]
+    every = [accumulation_of(reduction) for reduction in sweep]
+    starts = [[b.splat(v, lanes) for v in one.start(e)] for one in every]
+    ends = list(accumulate(len(start) for start in starts))
+    parts = [slice(end - len(start), end) for end, start in zip(ends, starts, strict=True)]
 
-    def body(column: Expr, accumulated: Sequence[Value]) -> list[Value]:
+    def body(column: Expr, carried: Sequence[Value]) -> list[Value]:
         index = rows.index(row * rows.columns + column + first_column)
         after: list[Value] = []
-        for reduction in sweep:
-            count = len(reduction.operands) // 2
-            before = accumulated[len(after) : len(after) + count]
-            values = [b.splat(e.value(o, index), lanes) for o in reduction.operands[:count]]
-            combined = _combine(e, reduction, before, values)
-            after += [
-                b.select(e.mask, c, x) if e.mask is not None else c for c, x in zip(combined, before, strict=True)
-            ]
+        for one, part in zip(every, parts, strict=True):
+            operands = one.reduction.operands[: len(one.reduction.operands) // 2]
+            values = [b.splat(e.value(o, index), lanes) for o in operands]
+            after += one.step(e, carried[part], values)
+        if e.mask is not None:
+            after = [b.select(e.mask, new, old) for new, old in zip(after, carried, strict=True)]
         assert e.lane is not None
-        start = column.substitute({e.lane: ix.ZERO})
-        at = e.position(start)
+        begin = column.substitute({e.lane: ix.ZERO})
         for buffer, other in ahead:
-            b.prefetch(buffer, e.position(other * rows.columns + start))
-        for instruction, scratch in kept.items():
-            b.store(scratch, at, b.splat(e.value(instruction, index), lanes), None)
+            b.prefetch(buffer, e.position(other * rows.columns + begin))
+        values = [b.splat(e.value(instruction, index), lanes) for instruction in kept]
+        for scratch, value in zip(kept.values(), values, strict=True):
+            b.store(scratch, e.position(begin), value)
         return after
 
     def merge(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-        return combine_each(e, sweep, x, y)
+        return [v for one, part in zip(every, parts, strict=True) for v in one.merge(e, x[part], y[part])]
 
-    unroll = unrolling(columns, lanes)
-    if kept:  # a masked vector may write a whole one
-        for scratch in kept.values():
-            scratch.size = -(-columns // lanes) * lanes
-    total = sweep_columns(e, lanes, columns, start, unroll, body, merge)
-    for instruction, scratch in kept.items():
-        e.leaves[instruction] = _from_scratch(e, rows, row, scratch, instruction)
-    width = lanes
-    while width > 1:
-        width //= 2
-        low = [b.half(v, 0) for v in total]
-        high = [b.half(v, 1) for v in total]
-        total = combine_each(e, sweep, low, high)
-    return with_inits(e, sweep, total)
+    flat = [v for start in starts for v in start]
+    total = sweep_columns(e, lanes, columns, flat, unrolling(columns, lanes), body, merge)
+    while lanes > 1:
+        lanes //= 2
+        total = merge([b.half(v, 0) for v in total], [b.half(v, 1) for v in total])
+    results = [v for one, part in zip(every, parts, strict=True) for v in one.results(e, total[part])]
+    return with_inits(e, sweep, results)
 
 
-def combine_each(e: ValueEmitter, sweep: Sequence[Instruction], x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-    """Two sets of accumulators of all reductions of a sweep made one."""
-    merged: list[Value] = []
-    for reduction in sweep:
-        count = len(reduction.operands) // 2
-        at = slice(len(merged), len(merged) + count)
-        merged += _combine(e, reduction, x[at], y[at])
-    return merged
+def scratch_row(rows: Rows, frame: Frame, element: ElementType, lanes: int) -> Buffer:
+    """Room for one value of each column of a row; a masked vector may write a whole one."""
+    return frame.b.scratch("kept", element, -(-rows.columns // lanes) * lanes)
 
 
-def _combine(e: ValueEmitter, reduction: Instruction, x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-    assert isinstance(reduction.op, Reduce)
-    return e.combine(reduction.op.to_apply, x, y, reduction.operands[0].tensor_type.element)
-
-
-def neutral(e: ValueEmitter, reduction: Instruction) -> list[Value]:
-    """What accumulators start from: the combiner's identity, or the initial values of a combiner without a name."""
-    assert isinstance(reduction.op, Reduce)
-    opcode = simple_combiner(reduction.op.to_apply)
-    if opcode is None:
-        return [e.value(init, ()) for init in reduction.operands[len(reduction.operands) // 2 :]]
-    element = reduction.operands[0].tensor_type.element
-    return [e.literal(identity_of(opcode, element).astype(storage.compute_element(element).dtype), element)]
-
-
-def with_inits(e: ValueEmitter, sweep: Sequence[Instruction], total: Sequence[Value]) -> list[list[Value]]:
-    """Initial values joined in, and each result rounded to its type."""
-    results: list[list[Value]] = []
-    done = 0
-    for reduction in sweep:
-        assert isinstance(reduction.op, Reduce)
-        count = len(reduction.operands) // 2
-        values = list(total[done : done + count])
-        done += count
-        if simple_combiner(reduction.op.to_apply) is not None and not _starts_neutral(reduction):
-            values = _combine(e, reduction, values, [e.value(reduction.operands[1], ())])
-        kinds = [o.tensor_type.element for o in reduction.operands[:count]]
-        results.append([storage.round_to(e.b, v, kind) for v, kind in zip(values, kinds, strict=True)])
-    return results
-
-
-def _starts_neutral(reduction: Instruction) -> bool:
-    assert isinstance(reduction.op, Reduce)
-    init = reduction.operands[1]
-    opcode = simple_combiner(reduction.op.to_apply)
-    if opcode is None or not isinstance(init.op, Constant):
-        return False
-    return init.op.literal.array.tobytes() == identity_of(opcode, init.tensor_type.element).tobytes()
-
-
-def _from_scratch(
-    e: ValueEmitter, rows: Rows, row: Expr, scratch: Buffer, instruction: Instruction
-) -> Callable[[Index], Value]:
-    """Read a kept value; the index must lie in the row at hand."""
+def from_scratch(e: ValueEmitter, rows: Rows, kept: Mapping[Expr, Buffer]) -> Callable[[Index], Value]:
+    """Read a kept value: the index must lie in one of the rows of `kept`."""
 
     def read(index: Index) -> Value:
-        column = ix.linearize(index, rows.full) - row * rows.columns
-        if column.low < 0 or column.high >= rows.columns or not (column.per_lane or column.is_constant):
-            raise NotARow
-        kind = TensorType(instruction.tensor_type.element, (scratch.size,))
-        at = column.substitute({e.lane: ix.ZERO}) if e.lane is not None else column
-        return e.b.load(Array(scratch, kind).buffer, e.position(at), e.lanes)
+        position = ix.linearize(index, rows.full)
+        for row, scratch in kept.items():
+            column = position - row * rows.columns
+            if column.low >= 0 and column.high < rows.columns and (column.per_lane or column.is_constant):
+                at = column.substitute({e.lane: ix.ZERO}) if e.lane is not None else column
+                return e.b.load(scratch, e.position(at), e.lanes)
+        raise NotARow
 
     return read
 
 
 @contextmanager
-def row_loop(frame: Frame, first: Value, last: Value, count: int) -> Iterator[Expr]:
+def row_loop(frame: Frame, first: Value, last: Value, count: int, step: int = 1) -> Iterator[Expr]:
+    """Every `step`-th of the rows [first, last) of `count`."""
     e = frame.emitter
-    if count == 1:
+    if count == step:
         with e.scope():
             yield ix.ZERO
         return
-    with frame.b.loop(first, last) as loop, e.scope():
-        yield e.bind("row", loop.index, 0, count - 1)
+    with frame.b.loop(first, last, step) as loop, e.scope():
+        yield e.bind("row", loop.index, 0, count - step)
 
 
 def store_reduced(rows: Rows, frame: Frame, row: Expr, root: Instruction) -> None:

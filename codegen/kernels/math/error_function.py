@@ -2,7 +2,7 @@
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
-from onnxla.codegen.kernels.math.exponential import exponential_of_negative, exponential_up_to_one
+from onnxla.codegen.kernels.math.exponential import exponential_of_negative, power_of_two_up_to_one
 from onnxla.codegen.kernels.math.parts import copy_sign, number, polynomial
 from onnxla.hlo.types import F32
 
@@ -10,11 +10,12 @@ _SMALL_F32 = (-5.9110386e-04, 4.9774526e-03, -2.6755871e-02, 1.1281520e-01, -3.7
 """erf(x) / x - 1 in x**2, for |x| < 0.94 (2**-25.6)."""
 _TAIL_F32 = (2.1395886e-04, -3.2147455e-03, 2.2889305e-02, -1.0526083e-01, -6.3571906e-01, -1.1285142)
 """log(1 - erf(x)) / x, for 0.92 <= x < 3.95 (2**-28 of erf)."""
-_LOG_ERFC_F32 = (
-    -1.878254114e-05, 2.044788004e-04, -6.951240443e-04, -1.083017555e-03, 2.005230618e-02, -1.031260769e-01,
-    -6.365563965e-01, -1.128382923e+00, 0.0,
+_LOG2_ERFC_F32 = (
+    -3.661778101e-05, 3.798548423e-04, -1.297493814e-03, -1.053749933e-03, 2.846732922e-02, -1.485651731e-01,
+    -9.184016585e-01, -1.627909422e+00, 0.0,
 )  # fmt: skip
-"""log(1 - erf(x)) for x >= 0, to 7e-8 of 1 - erf(x) near 0 and 1e-4 of it at 3; below -87 at 8."""
+_FURTHEST_F32 = 7.25
+"""log2(1 - erf(x)) for 0 <= x <= 7.25, to 3e-8 of 1, and to 1e-4 of 1 - erf(x) up to 3; it falls to -127 at the end."""
 _SMALL_F64 = (
     5.957176147748911e-11, -1.1372848856791674e-09, 1.4659775274047436e-08, -1.6350312701054695e-07,
     1.6461000484121368e-06, -1.4925595266831182e-05, 0.0001205533111164271, -0.000854832698083379,
@@ -52,11 +53,11 @@ def erf(b: KernelBuilder, x: Value) -> Value:
 
 
 def one_plus_erf(b: KernelBuilder, x: Value) -> Value:
-    """1 + erf(x) in f32 within 1.8e-7, and within 1e-4 of itself down to x = -3, where the sum would keep three digits.
+    """1 + erf(x) in f32 within 1.6e-7, and within 1e-4 of itself down to x = -3, where the sum would keep three digits.
 
-    With t = e**q(|x|) = 1 - erf(|x|) it is 2 - t or, for negative x, t itself: 1 at 0, 0 at minus infinity.
+    With t = 2**q(|x|) = 1 - erf(|x|) it is 2 - t or, for negative x, t itself: 1 at 0, 0 at minus infinity.
     """
-    size = b.min(number(b, 8.0, x), b.unary("abs", x))
-    t = exponential_up_to_one(b, polynomial(b, size, _LOG_ERFC_F32))
+    size = b.min(number(b, _FURTHEST_F32, x), b.unary("abs", x))
+    t = power_of_two_up_to_one(b, polynomial(b, size, _LOG2_ERFC_F32))
     # NaN takes the far side, where it stays NaN
     return b.select(b.compare("LT", x, number(b, 0.0, x)), t, b.sub(number(b, 2.0, x), t))

@@ -12,12 +12,16 @@ from onnxla.codegen.kernels.math.parts import (
     polynomial,
     scale_by_power_of_two,
 )
-from onnxla.hlo.types import F32
+from onnxla.hlo.types import F32, S32
 
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """log(2) in two parts; the high one has 33 bits, so that its product with an exponent is exact."""
 LN2_HIGH_F32, LN2_LOW_F32 = 0.693359375, -2.12194440e-4
 LOG2_E = 1.4426950408889634
+_POWER_OF_TWO_F32 = (
+    1.532308233e-04, 1.339743612e-03, 9.618558921e-03, 5.550337583e-02, 2.402264625e-01, 6.931471825e-01,
+)  # fmt: skip
+"""(2**x - 1) / x for |x| <= 1/2 (2**-29 of 2**x)."""
 
 
 def exponential(b: KernelBuilder, x: Value) -> Value:
@@ -48,6 +52,15 @@ def exponential_up_to_one(b: KernelBuilder, x: Value) -> Value:
     r, power = _remainder_and_power(b, inside, 1.0, 0)
     one = number(b, 1.0, x)
     return b.mul(b.multiply_add(b.multiply_add(polynomial(b, r, _tail(x)), r, one), r, one), power)
+
+
+def power_of_two_up_to_one(b: KernelBuilder, x: Value) -> Value:
+    """2**x in f32 for -127.49 < x <= 0 within 1 ulp; 0 below -126.5. NaN stays NaN."""
+    shifter = number(b, 1.5 * 2.0**23 + 127, x)
+    shifted = b.add(x, shifter)  # its last bits are the exponent field of the power
+    power = b.bitcast(b.binary("shl", b.bitcast(shifted, S32), b.const(23, S32)), F32)
+    r = b.sub(x, b.sub(shifted, shifter))
+    return b.mul(b.multiply_add(polynomial(b, r, _POWER_OF_TWO_F32), r, number(b, 1.0, x)), power)
 
 
 def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
