@@ -12,7 +12,7 @@ from functools import partial
 from onnxla.codegen.cpu.emit_memory import MemoryWriter, stored_type
 from onnxla.codegen.cpu.llvm_text import llvm_type, scalar_constant, scalar_type, splat_of, suffix_of
 from onnxla.codegen.cpu.target import Target
-from onnxla.codegen.kernels.ir import Block, For, If, Kernel, Value
+from onnxla.codegen.kernels.ir import Block, For, If, Kernel, KernelType, Value
 from onnxla.codegen.kernels.verifier import verify_kernel
 from onnxla.hlo.numerics import integer_limits
 from onnxla.hlo.types import F16, PRED, S32
@@ -254,6 +254,32 @@ class _Printer(MemoryWriter):
         pairs = self.fresh(f"call {llvm_type(op.type)} @llvm.x86.{name}({narrow} {x}, {narrow} {y})")
         return self.fresh(f"add {llvm_type(op.type)} {self.ref(total)}, {pairs}")
 
+    def lookup(self, op: Value) -> str:
+        """vpermd of each register full of lanes; one of sixteen holds the table twice."""
+        (index,) = op.operands
+        whole = KernelType(S32, 16 if self.vector_bytes == 64 and op.lanes >= 16 else 8)
+        kind = llvm_type(whole)
+        name = {8: "avx2.permd", 16: "avx512.permvar.si.512"}[whole.lanes]
+        table = "<" + ", ".join(f"i32 {op.attributes[k % 8]}" for k in range(whole.lanes)) + ">"
+        found = []
+        for lanes in self.registers(index, whole.lanes):
+            found.append(self.fresh(f"call {kind} @llvm.x86.{name}({kind} {table}, {kind} {lanes})"))
+        if op.lanes == 1:
+            return self.fresh(f"extractelement {kind} {found[0]}, i64 0")
+        if op.lanes < whole.lanes:
+            return self.lanes_of(whole, found[0], found[0], range(op.lanes))
+        return self.joined(whole, found)
+
+    def registers(self, x: Value, lanes: int) -> list[str]:
+        """A value as vectors of `lanes`; of a shorter one the further lanes are arbitrary."""
+        if x.lanes == 1:
+            return [self.fresh(f"insertelement {llvm_type(x.type.with_lanes(lanes))} poison, {self.typed(x)}, i64 0")]
+        text, type = self.ref(x), x.type
+        while type.lanes < lanes:
+            text, type = self.lanes_of(type, text, text, range(2 * type.lanes)), type.with_lanes(2 * type.lanes)
+        parts = [range(first, first + lanes) for first in range(0, type.lanes, lanes)]
+        return [text] if len(parts) == 1 else [self.lanes_of(type, text, text, part) for part in parts]
+
     def splat(self, op: Value) -> str:
         return self.copies(op.operands[0], op.lanes)
 
@@ -346,6 +372,7 @@ _SPECIAL: dict[str, Callable[[_Printer, Value], str]] = {
     "splat": _Printer.splat,
     "reinterpret": _Printer.reinterpret,
     "dot_accumulate": _Printer.dot_accumulate,
+    "lookup": _Printer.lookup,
     "step": _Printer.step,
     "extract": _Printer.extract,
     "pack": _Printer.pack,

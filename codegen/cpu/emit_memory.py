@@ -109,11 +109,7 @@ class MemoryWriter(Writer):
                     f"<{len(lanes)} x i1> {self.mask_of(mask, lanes)}, {kind} zeroinitializer)"
                 )
             )
-        while len(loaded) > 1:
-            part = memory.with_lanes(memory.lanes // len(loaded))
-            pairs = zip(loaded[::2], loaded[1::2], strict=True)
-            loaded = [self.lanes_of(part, low, high, range(2 * part.lanes)) for low, high in pairs]
-        return loaded[0]
+        return self.joined(memory.with_lanes(memory.lanes // len(loaded)), loaded)
 
     def masked_store(self, memory: KernelType, stored: str, address: str, align: int, mask: Value) -> None:
         for lanes in self.parts(memory):
@@ -133,6 +129,14 @@ class MemoryWriter(Writer):
         kind = llvm_type(type)
         indices = ", ".join(f"i32 {k}" for k in chosen)
         return self.fresh(f"shufflevector {kind} {low}, {kind} {high}, <{len(chosen)} x i32> <{indices}>")
+
+    def joined(self, type: KernelType, parts: list[str]) -> str:
+        """Vectors of a type, end to end; their number is a power of two."""
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.lanes_of(type, low, high, range(2 * type.lanes)) for low, high in pairs]
+            type = type.with_lanes(2 * type.lanes)
+        return parts[0]
 
     def store(self, op: Value) -> None:
         """A value of the kernel IR as memory holds it."""

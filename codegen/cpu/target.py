@@ -84,6 +84,11 @@ class Target:
         """How many vector registers there are."""
         return 32 if self.has("avx512f") or self.is_arm64 else 16
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether an instruction takes, for each lane, one of eight numbers that are in a register."""
+        return self.is_x86 and self.has("avx2")
+
     def has(self, feature: str) -> bool:
         """Whether code may use an LLVM feature such as `fma` or `avx512vnni`."""
         return feature in self.features

@@ -13,7 +13,8 @@ from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.math.error_function import one_plus_erf
-from onnxla.codegen.kernels.math.exponential import exponential, exponential_up_to_one, logistic
+from onnxla.codegen.kernels.math.exponential import exponential, exponential_up_to_one
+from onnxla.codegen.kernels.math.logistic import logistic
 from onnxla.codegen.kernels.value import Index, Rule, ValueEmitter
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.op import Op

@@ -20,7 +20,9 @@ from onnxla.hlo.types import PRED, U32, ElementType, Kind
 class KernelBuilder:
     """Builds one kernel. Parameters first, then the body, then `finish`."""
 
-    def __init__(self, name: str, tasks: int = 1) -> None:
+    def __init__(self, name: str, tasks: int = 1, looks_up: bool = False) -> None:
+        """`looks_up` says that the target has `lookup`."""
+        self.looks_up = looks_up
         self.kernel = Kernel(name, [], tasks, Block([Value("task", KernelType(INDEX))]))
         self._blocks: list[Block] = [self.kernel.body]
         self._numbering: list[dict[tuple[Any, ...], Value]] = [{}]
@@ -326,6 +328,10 @@ class KernelBuilder:
         """
         total, a, b = self._together(total, a, b)
         return self._pure("dot_accumulate", total.type, (total, a, b), (group,))
+
+    def lookup(self, table: Sequence[int], index: Value) -> Value:
+        """In each lane one of the eight S32 numbers of `table`: the last three bits of `index` (S32) say which."""
+        return self._pure("lookup", index.type, (index,), tuple(table))
 
     # Memory
 

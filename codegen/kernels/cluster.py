@@ -30,15 +30,17 @@ class Cluster:
     instruction: Instruction
     leaves: tuple[Instruction, ...]
     roots: tuple[Instruction, ...]
+    looks_up: bool = False
+    """Whether the target has `KernelBuilder.lookup`."""
 
     @staticmethod
-    def of(instruction: Instruction) -> "Cluster":
+    def of(instruction: Instruction, looks_up: bool = False) -> "Cluster":
         if isinstance(instruction.op, Fusion):
             body = instruction.op.calls
             root = body.root
             roots = root.operands if isinstance(root.op, Tuple) else (root,)
-            return Cluster(instruction, tuple(body.parameters), roots)
-        return Cluster(instruction, tuple(dict.fromkeys(instruction.operands)), (instruction,))
+            return Cluster(instruction, tuple(body.parameters), roots, looks_up)
+        return Cluster(instruction, tuple(dict.fromkeys(instruction.operands)), (instruction,), looks_up)
 
     @cached_property
     def instructions(self) -> list[Instruction]:
@@ -87,7 +89,7 @@ class Frame:
     def __init__(self, cluster: Cluster, name: str, tasks: int, omit: Sequence[Instruction] = ()) -> None:
         """Leaves in `omit` get no parameter: the schedule brings their data in another form."""
         self.cluster = cluster
-        self.b = KernelBuilder(name, tasks)
+        self.b = KernelBuilder(name, tasks, cluster.looks_up)
         self.arguments: list[Argument] = []
         leaves: dict[Instruction, Leaf] = {}
         for leaf in cluster.leaves:

@@ -33,7 +33,7 @@ def lower(
     `direct_only` leaves out algorithms that trade error for speed (Winograd): what `precision="highest"` asks for.
     `choices` decides where there are several ways, and keeps the decision; without it the cost model does.
     """
-    cluster = Cluster.of(instruction)
+    cluster = Cluster.of(instruction, target.looks_up)
     if all(t.size == 0 for t in cluster.results):
         return Lowering(())
     special = _SINGLE.get(type(instruction.op))

@@ -14,7 +14,7 @@ from onnxla.codegen.kernels.ir import (
     results_of,
 )
 from onnxla.errors import InternalError
-from onnxla.hlo.types import F16, PRED
+from onnxla.hlo.types import F16, PRED, S32
 
 
 def verify_kernel(kernel: Kernel) -> None:
@@ -83,6 +83,9 @@ class _Verifier:
             condition, a, b = op.operands
             self.require(condition.element is PRED and condition.lanes in (1, op.lanes), op, "a bad condition")
             self.require(a.type == b.type == op.type, op, "operands of other types")
+        elif op.opcode == "lookup":
+            index_type = op.operands[0].type
+            self.require(len(op.attributes) == 8 and index_type == op.type and op.element is S32, op, "a bad table")
         elif op.opcode == "any":
             self.require(op.operands[0].element is PRED and op.type.lanes == 1, op, "no truth values")
         elif op.opcode == "copy_async":

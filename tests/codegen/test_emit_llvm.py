@@ -17,9 +17,9 @@ from onnxla.runtime.loader import NativeLibrary
 LANES = 8
 
 
-def one_vector(opcode: str, source: ElementType, target: ElementType) -> KernelBuilder:
+def one_vector(opcode: str, source: ElementType, target: ElementType, looks_up: bool = False) -> KernelBuilder:
     """A kernel that applies a unary operation, or a conversion, to one vector."""
-    b = KernelBuilder("one_vector")
+    b = KernelBuilder("one_vector", looks_up=looks_up)
     given, result = b.parameter("in0", source, LANES, "input"), b.parameter("out0", target, LANES, "output")
     x = b.load(given, b.const(0), LANES)
     y = b.convert(x, target) if opcode == "convert" else math.UNARY[opcode](b, x)
@@ -69,8 +69,24 @@ def test_half_precision_rounds_once_from_f64_to_f32_to_f16() -> None:
 def test_mathematical_functions_are_vector_code_that_calls_nothing(opcode: str) -> None:
     for target in (host_target(), named_target("x86-64-v3")):
         for element in (F32, F64):
-            text = assembly(emitter(target)(one_vector(opcode, element, element).finish(), "kernel"), target)
+            kernel = one_vector(opcode, element, element, target.looks_up).finish()
+            text = assembly(emitter(target)(kernel, "kernel"), target)
             assert "call" not in text, f"{opcode} of {element} calls a function for {target.name}"
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("name", ["host", "x86-64-v3"])
+def test_a_lookup_takes_the_last_three_bits_of_each_lane(name: str, lanes: int) -> None:
+    target = named_target(name)
+    if not (target.looks_up and host_target().looks_up):
+        pytest.skip("the CPU has no such instruction")
+    b = KernelBuilder("lookup", looks_up=True)
+    given, result = b.parameter("in0", S32, lanes, "input"), b.parameter("out0", S32, lanes, "output")
+    table = (-5, 7, 2**31 - 1, -(2**31), 0, 1, 100, -1)
+    b.store(result, b.const(0), b.lookup(table, b.load(given, b.const(0), lanes)))
+    x = np.random.default_rng(lanes).integers(-(2**31), 2**31, lanes).astype(np.int32)
+    out = call(compile_module(emitter(target)(b.finish(), "kernel"), target), [x], np.zeros(lanes, np.int32))
+    np.testing.assert_array_equal(out, np.array(table, np.int32)[x % 8])
 
 
 @pytest.mark.parametrize("active", [1, 2, 7])

@@ -19,10 +19,10 @@ from onnxla.codegen.kernels.math.exponential import (
     exponential_minus_one,
     log_plus_one,
     logarithm,
-    logistic,
 )
 from onnxla.codegen.kernels.math.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from onnxla.codegen.kernels.math.inverse_trigonometric import acos, asin, atan2
+from onnxla.codegen.kernels.math.logistic import logistic
 from onnxla.codegen.kernels.math.power import cbrt, power, rsqrt
 from onnxla.codegen.kernels.math.remainder import remainder
 from onnxla.codegen.kernels.math.trigonometric import cosine, sine, tan

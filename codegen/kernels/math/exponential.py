@@ -49,9 +49,9 @@ def exponential_of_negative(b: KernelBuilder, x: Value) -> Value:
 def exponential_up_to_one(b: KernelBuilder, x: Value) -> Value:
     """e**x for x <= 0 within 1 ulp; 0 where that is below 0.7 times the smallest normal number. NaN stays NaN."""
     inside = b.max(number(b, -87.9 if x.element is F32 else -709.2, x), x)  # there the power's exponent field is 0
-    r, power = _remainder_and_power(b, inside, 1.0, 0)
+    r, power = remainder_and_power(b, inside, 1.0, 0)
     one = number(b, 1.0, x)
-    return b.mul(b.multiply_add(b.multiply_add(polynomial(b, r, _tail(x)), r, one), r, one), power)
+    return b.mul(b.multiply_add(b.multiply_add(polynomial(b, r, exponential_tail(x)), r, one), r, one), power)
 
 
 def power_of_two_up_to_one(b: KernelBuilder, x: Value) -> Value:
@@ -67,7 +67,7 @@ def _reduced(b: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
     """r, (e**r - 1 - r) / r**2 and n with x = n * log(2) + r and |r| < 0.35."""
     whole, n = nearest_integer(b, x, LOG2_E)
     r = _remainder(b, x, whole, 1.0)
-    return r, polynomial(b, r, _tail(x)), n
+    return r, polynomial(b, r, exponential_tail(x)), n
 
 
 def _remainder(b: KernelBuilder, x: Value, whole: Value, sign: float) -> Value:
@@ -77,7 +77,7 @@ def _remainder(b: KernelBuilder, x: Value, whole: Value, sign: float) -> Value:
     return b.multiply_add(whole, number(b, -sign * second, x), r)
 
 
-def _tail(x: Value) -> list[float]:
+def exponential_tail(x: Value) -> list[float]:
     """(e**r - 1 - r) / r**2 for |r| < 0.35, the highest power first (f32: minimax, 2**-28; f64: Taylor's)."""
     if x.element is F32:
         return [1.3814173952e-3, 8.3689218006e-3, 4.1668407977e-2, 1.6666518939e-1, 4.9999993333e-1]
@@ -162,29 +162,14 @@ def log_plus_one(b: KernelBuilder, x: Value) -> Value:
     return b.select(b.compare("EQ", u, one), x, y)
 
 
-def logistic(b: KernelBuilder, x: Value) -> Value:
-    """1 / (1 + e**-x) within 3 ulp; 0 where that is below half the smallest normal number.
-
-    Computed as 1/2 / (1/2 + e**-x / 2), whose powers of two reach from 2**-n to infinity: it needs neither signs nor
-    selections, and NaN takes its way through the products.
-    """
-    low, high = (-89.5, 80.0) if x.element is F32 else (-710.5, 700.0)
-    inside = b.min(number(b, high, x), b.max(number(b, low, x), x))
-    r, power = _remainder_and_power(b, inside, -1.0, -1)
-    one, half = number(b, 1.0, x), number(b, 0.5, x)
-    tail = polynomial(b, r, [c if k % 2 == 0 else -c for k, c in enumerate(reversed(_tail(x)))][::-1])
-    mantissa = b.multiply_add(b.multiply_add(tail, r, number(b, -1.0, x)), r, one)
-    return b.div(half, b.multiply_add(mantissa, power, half))
-
-
 def exponential_minus_one_of_positive(b: KernelBuilder, x: Value) -> Value:
     """e**x - 1 within 2 ulp for x >= 0 that does not overflow. NaN stays NaN."""
-    r, power = _remainder_and_power(b, x, 1.0, 0)
-    partial = b.multiply_add(polynomial(b, r, _tail(x)), b.mul(r, r), r)
+    r, power = remainder_and_power(b, x, 1.0, 0)
+    partial = b.multiply_add(polynomial(b, r, exponential_tail(x)), b.mul(r, r), r)
     return b.multiply_add(partial, power, b.sub(power, number(b, 1.0, x)))
 
 
-def _remainder_and_power(b: KernelBuilder, x: Value, sign: float, offset: int) -> tuple[Value, Value]:
+def remainder_and_power(b: KernelBuilder, x: Value, sign: float, offset: int) -> tuple[Value, Value]:
     """r = x - sign * n * log(2) with |r| < 0.35, and 2**(n + offset), which becomes infinity and 0 one step out.
 
     The last bits of the sum that rounds are the exponent field of the power. For NaN it is arbitrary.
