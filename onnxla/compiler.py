@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnxla import watch
-from onnxla.cache_key import cache_key, compiler_digest, libraries
+from onnxla.cache_key import cache_key
 from onnxla.codegen.choices import Decision, print_decisions, read_decisions
 from onnxla.codegen.cpu.backend import compile_cpu
 from onnxla.codegen.cpu.compile_llvm import assembly
@@ -32,6 +32,7 @@ from onnxla.hlo.module import Module, sources_of
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
+from onnxla.makers import compiler_digest, libraries
 from onnxla.page.inside import CODE_STAGE, DECISIONS_STAGE, RESOURCES_STAGE, Inside, code_index, listed
 from onnxla.page.kernel_code import KernelCode, gpu_code, lasting_log, resource_report
 from onnxla.passes.pipeline import PassRecord
@@ -51,6 +52,15 @@ _STAGES = {"import": (0.0, 0.04), "cache": (0.04, 0.05), "passes": (0.05, 0.12),
 """Which part of the time each stage takes, about."""
 _TUNING_STAGES = {"import": (0.0, 0.01), "cache": (0.01, 0.01), "passes": (0.01, 0.03), "tuning": (0.03, 0.85)}
 _TUNING_STAGES["codegen"] = (0.85, 1.0)
+
+
+class Compiled(NamedTuple):
+    """What was made for one set of shapes."""
+
+    program: Program
+    report: CompileReport
+    key: CacheKey | None
+    """Under which the cache has it; None where it has not."""
 
 
 class Compiler:
@@ -94,13 +104,13 @@ class Compiler:
         shapes: Shapes | None = None,
         dims: Mapping[str, int] | None = None,
         values: Mapping[str, Array] | None = None,
-    ) -> tuple[Program, CompileReport]:
+    ) -> Compiled:
         """Compile for input shapes; `values` as for `Source.load`, with the same errors."""
         clock = _Clock(_TUNING_STAGES if self.options.tune_seconds else _STAGES)
         with clock.stage("import"):
             imported = self.source.load(shapes or {}, dims or {}, values or {})
         text = print_module(imported.module)
-        program = None
+        program, key = None, None
         if self.cache is not None:
             with clock.stage("cache"):
                 key = self.cache_key(imported, text)
@@ -108,9 +118,10 @@ class Compiler:
         cached = program is not None
         if program is None:
             program = self._make(imported, text, clock)
-            if self.cache is not None and clock.is_final:
+            key = key if clock.is_final else None
+            if self.cache is not None and key is not None:
                 self.cache.put(key, program, self.source.name)
-        return program, self._report(program, clock, cached)
+        return Compiled(program, self._report(program, clock, cached), key)
 
     def cache_key(self, imported: Imported, text: str) -> CacheKey:
         """Everything that decides the program that is made of `imported`, whose text is `text`."""

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, HloError, InputError, UnboundDimensionsError
+from onnxla.frontends.onnx.external_data import external_locations
 from onnxla.frontends.onnx.importer import ImportedModel, import_model
 from onnxla.frontends.onnx.model_file import OnnxModel
 from onnxla.frontends.onnx.signature import signature_of
@@ -25,6 +26,7 @@ from onnxla.hlo.ops.structural import GetTupleElement, Tuple
 from onnxla.hlo.parser import parse_module, weights_from
 from onnxla.hlo.printer import long_constants, print_module
 from onnxla.hlo.types import Array, TensorType, TupleType
+from onnxla.runtime.digest import digest_of
 from onnxla.runtime.results import (
     ChosenTextResult,
     MapsResult,
@@ -146,6 +148,11 @@ class OnnxSource(OpenSource[ImportedModel]):
         self.name = model.name
         self.nodes = len(model.proto.graph.node)
         self._model = model
+
+    def content(self) -> tuple[int, str] | None:
+        """Bytes and digest of the file that was read; None without one, and where weights lie beside it."""
+        data = self._model.data
+        return None if data is None or external_locations(self._model.proto) else (len(data), digest_of(data))
 
     def declared(self) -> Signature:
         return signature_of(self._model)

@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "onnxla.client": HLO
     | {f"onnxla.{name}" for name in ("client", "codegen", "error_json", "frontends", "runtime", "serving")},
     "onnxla.serving": COMPILER
-    | {f"onnxla.{name}" for name in ("api", "cache_key", "error_json", "page", "version", "serving")},
+    | {f"onnxla.{name}" for name in ("api", "makers", "error_json", "page", "version", "serving")},
 }
 """What each layer may import of onnxla. The API, `onnxla` itself, and the command line may import everything."""
 

@@ -151,7 +151,7 @@ def test_a_run_that_compiles_for_too_long_ends_and_leaves_nothing(
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(subprocess, "Popen", recorded)
     model = onnxla.compile(DIGITS)
-    monkeypatch.setattr("onnxla.api.watching", lambda progress, seconds: watching(progress, 1e-3))
+    monkeypatch.setattr("onnxla.compile_call.watching", lambda progress, seconds: watching(progress, 1e-3))
     images = np.zeros((2, 1, 8, 8), np.float32)
     with pytest.raises(ResourceLimitError, match="compiling takes longer than compile_timeout=0.001 seconds"):
         model(images)

@@ -32,6 +32,8 @@ class OnnxModel:
     folder: ModelFolder | None = None
     raw: dict[int, memoryview] = field(default_factory=dict)
     """raw_data of large initializers, by position, viewing the file or bytes the model came from."""
+    data: memoryview | None = None
+    """The whole of the file that it was read from."""
 
     @property
     def opsets(self) -> dict[str, int]:
@@ -85,7 +87,9 @@ def _from_file(path: Path) -> OnnxModel:
         os.close(descriptor)
     text_format = _TEXT_FORMATS.get(path.suffix)
     if text_format is None:
-        return _from_bytes(data, path.name)
+        model = _from_bytes(data, path.name)
+        model.data = data
+        return model
     try:
         return OnnxModel(onnx.load_model_from_string(bytes(data), format=text_format), path.name)
     except Exception as error:  # the text parsers raise many kinds

@@ -118,7 +118,7 @@ def _run(source: Source, feeds: Mapping[str, Array], options: CompileOptions) ->
     disabled = (*options.disabled_passes, "widen-half")
     plain = replace(options, precision="highest", keep_f32=(), disabled_passes=disabled, cache_dir=None, dump_to=None)
     shapes = {name: array.shape for name, array in feeds.items()}
-    program, _ = Compiler(source, "cpu", plain).program(shapes, {}, feeds)
+    program = Compiler(source, "cpu", plain).program(shapes, {}, feeds).program
     results = Executable(program).run([feeds[t.name] for t in program.inputs], 1)
     return {tensor.name: array for tensor, array in zip(program.outputs, results, strict=True)}
 

@@ -240,7 +240,7 @@ def _compiled(
     part: OnnxModel, options: CompileOptions, limits: Limits, threads: int
 ) -> tuple[CompiledModel, CompileReport]:
     source = OnnxSource(part, options, limits, {})
-    program, report = Compiler(source, "cpu", options).program()
+    program, report, _ = Compiler(source, "cpu", options).program()
     declared = source.signature({}, {})
     signature = ModelSignature(input_tensors(program), result_tensors(program, declared.outputs))
     return CompiledModel(signature, [program], num_threads=threads, reports=[report]), report

@@ -147,7 +147,7 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
         arrays=lambda arrays: _arrays_json(arrays, "constants", sections),
         weights=lambda arrays: _weights_json(arrays, sections),
         section=lambda data: sections.add("onnx", ".onnx", data),
-        signature=_signature_json,
+        signature=signature_json,
     )
     mixed = [plan_json(plan, codec) for plan in artifact.mixed]
     with ZipFile(file, "w", ZIP_STORED) as archive:
@@ -161,7 +161,7 @@ def _write_zip(file: IO[bytes], artifact: Artifact) -> None:
             "format": "onnxla",
             "format_version": FORMAT_VERSION,
             "about": dict(artifact.about),
-            "signature": _signature_json(artifact.signature),
+            "signature": signature_json(artifact.signature),
             "programs": programs,
             "state": state,
             "sections": table,
@@ -190,7 +190,7 @@ def _add_entry(archive: "ZipFile", file: IO[bytes], name: str, data: Section) ->
     return unpadded + padding
 
 
-def _signature_json(signature: ModelSignature) -> Json:
+def signature_json(signature: ModelSignature) -> Json:
     return {
         "inputs": [[t.name, t.type, t.shape] for t in signature.inputs],
         "outputs": [[t.name, t.type, t.shape] for t in signature.outputs],
@@ -294,13 +294,15 @@ class _Reader:
         self._sections = _typed(self._manifest["sections"], dict)
 
     def artifact(self) -> Artifact:
-        interface = _signature(self._manifest["signature"])
+        interface = signature_of_json(self._manifest["signature"])
         programs = tuple(self._program(p) for p in _typed(self._manifest["programs"], list))
         stored = _typed(self._manifest.get("mixed", []), list)
         if not programs and not stored:
             raise ArtifactError("holds no code")
         state = self._arrays(self._manifest["state"])
-        codec = Codec(arrays=self._arrays, weights=self._large_arrays, section=self.section, signature=_signature)
+        codec = Codec(
+            arrays=self._arrays, weights=self._large_arrays, section=self.section, signature=signature_of_json
+        )
         mixed = tuple(plan_of_json(plan, programs, interface, codec) for plan in stored)
         return Artifact(interface, programs, _typed(self._manifest["about"], dict), state, mixed)
 
@@ -470,7 +472,7 @@ def _tensor_signatures(rows: Json) -> tuple[TensorSignature, ...]:
     return tuple(TensorSignature(_typed(n, str), _typed(e, str), _shape(s)) for n, e, s in _typed(rows, list))
 
 
-def _signature(stored: Json) -> ModelSignature:
+def signature_of_json(stored: Json) -> ModelSignature:
     rows = _typed(stored, dict)
     return ModelSignature(
         _model_tensors(rows["inputs"]),

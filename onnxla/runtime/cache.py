@@ -27,6 +27,7 @@ from onnxla.runtime.cache_files import (
     measurements_in,
     note_use,
     open_folder,
+    recollections_in,
     unfit_reason,
 )
 from onnxla.runtime.digest import digest_of_all
@@ -164,15 +165,16 @@ class CompileCache:
         unused_seconds: float | None = None,
         unwanted: Callable[[CacheEntry], bool] = lambda entry: False,
     ) -> list[CacheEntry]:
-        """Remove what was never finished, the entries that are `unwanted`, entries and measurements of tuning that were
-        not used for so many seconds, and of the rest those used longest ago until it fits into `max_bytes`. Gives what
-        is gone."""
+        """Remove what was never finished, the entries that are `unwanted`, entries, measurements of tuning and
+        recollections that were not used for so many seconds, and of the rest those used longest ago until it fits into
+        `max_bytes`. Gives what is gone."""
         now = time.time()
         gone = abandoned_files(self.folder, now)
         entries = self.entries()
+        others = measurements_in(self.folder) + recollections_in(self.folder)
         refused = {entry for entry in entries if unwanted(entry)}
         total = 0
-        for entry in sorted(entries + measurements_in(self.folder), key=lambda entry: -entry.used):
+        for entry in sorted(entries + others, key=lambda entry: -entry.used):
             is_old = unused_seconds is not None and now - entry.used >= unused_seconds
             if is_old or entry in refused:
                 gone.append(entry)

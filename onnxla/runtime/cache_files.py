@@ -11,6 +11,8 @@ from onnxla.errors import FileError
 SUFFIX = ".onnxla"
 MEASUREMENTS, MEASUREMENT_SUFFIX = "tuning", ".json"
 """The folder in that of the entries, and the files in it, where tuning keeps what it has measured."""
+RECOLLECTIONS, RECOLLECTION_SUFFIX = "recalled", ".json"
+"""The same for what files were compiled to (`onnxla/recollection.py`)."""
 _ADMINISTRATOR = 0
 _ABANDONED = 3600.0
 """Seconds after which a file that was never finished is taken for one whose writer was killed."""
@@ -63,9 +65,16 @@ def measurements_in(folder: Path) -> list[CacheEntry]:
     return _files(folder / MEASUREMENTS, f"*{MEASUREMENT_SUFFIX}")
 
 
+def recollections_in(folder: Path) -> list[CacheEntry]:
+    """The same of which entries a file led to."""
+    return _files(folder / RECOLLECTIONS, f"*{RECOLLECTION_SUFFIX}")
+
+
 def abandoned_files(folder: Path, now: float) -> list[CacheEntry]:
     """Files that somebody began to write long ago: they are called `.<entry>.<random>` until they are done."""
-    begun = _files(folder, f".*{SUFFIX}.*") + _files(folder / MEASUREMENTS, f".*{MEASUREMENT_SUFFIX}.*")
+    begun = _files(folder, f".*{SUFFIX}.*")
+    begun += _files(folder / MEASUREMENTS, f".*{MEASUREMENT_SUFFIX}.*")
+    begun += _files(folder / RECOLLECTIONS, f".*{RECOLLECTION_SUFFIX}.*")
     return [file for file in begun if now - file.used > _ABANDONED]
 
 

@@ -6,6 +6,7 @@ their weights with it when they are loaded.
 """
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -45,23 +46,45 @@ def _page_sums(block: memoryview) -> bytes:
     return sums
 
 
+def digest_of_file(descriptor: int) -> str:
+    """As `digest_of`, of the bytes of an open file, of which no more than a few blocks are in memory at once."""
+
+    def reader() -> Callable[[int], bytes]:
+        room = memoryview(bytearray(_BLOCK))
+        return lambda k: hashlib.sha256(room[: os.preadv(descriptor, [room], k * _BLOCK)]).digest()
+
+    count = -(-os.fstat(descriptor).st_size // _BLOCK)
+    return hashlib.sha256(_hashes(count, reader)).hexdigest()
+
+
 def _hash_blocks(data: bytes | memoryview, block_hash: Callable[[memoryview], bytes], then: Then | None) -> bytes:
-    """The hashes of the blocks of `data`, joined. The hash functions let other threads run meanwhile."""
+    """The hashes of the blocks of `data`, joined."""
     view = memoryview(data).cast("B")
-    blocks = [view[start : start + _BLOCK] for start in range(0, len(view), _BLOCK)]
-    hashes = [b""] * len(blocks)
-    step = min(usable_cpus(), len(blocks))
+
+    def hash_and_go_on(k: int) -> bytes:
+        block = view[k * _BLOCK : (k + 1) * _BLOCK]
+        found = block_hash(block)
+        if then is not None:
+            then(block)
+        return found
+
+    return _hashes(-(-len(view) // _BLOCK), lambda: hash_and_go_on)
+
+
+def _hashes(count: int, hasher: Callable[[], Callable[[int], bytes]]) -> bytes:
+    """The hashes of `count` blocks, joined. Hash functions, one for each thread, let other threads run meanwhile."""
+    hashes = [b""] * count
+    step = min(usable_cpus(), count)
 
     def work(first: int) -> None:
-        for k in range(first, len(blocks), step):
-            hashes[k] = block_hash(blocks[k])
-            if then is not None:
-                then(blocks[k])
+        hash_of = hasher()
+        for k in range(first, count, step):
+            hashes[k] = hash_of(k)
 
     helpers = [threading.Thread(target=work, args=(first,)) for first in range(1, step)]
     for helper in helpers:
         helper.start()
-    if blocks:
+    if count:
         work(0)
     for helper in helpers:
         helper.join()

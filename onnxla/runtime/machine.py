@@ -1,5 +1,6 @@
 """What this machine is: how many CPUs a process may use, and whether code made for another machine may run on it."""
 
+import itertools
 import math
 import os
 import sys
@@ -9,6 +10,7 @@ from functools import cache
 from onnxla.errors import ArtifactError
 
 _CPUINFO = "/proc/cpuinfo"
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _CGROUPS, _CGROUP_FILES = "/proc/self/cgroup", "/sys/fs/cgroup"
 _LLVM_NAMES = {
     "3dnowprefetch": "prfchw",
@@ -24,6 +26,11 @@ _LLVM_NAMES = {
     "fp": "fp-armv8",
 }
 """Linux's names of CPU features where LLVM's are others by more than punctuation."""
+
+_KIND = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"} | {
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+}
+"""The lines of /proc/cpuinfo that are the same for every CPU of a kind."""
 
 
 def check_machine(triple: str, features: Iterable[str]) -> None:
@@ -58,6 +65,15 @@ def _features_by_linux() -> frozenset[str]:
     names = flags.partition(":")[2].split()
     found = {_plain(_LLVM_NAMES.get(name, name)) for name in names}
     return frozenset(found | ({"crc32"} if "sse42" in found else set()))
+
+
+@cache
+def cpu_identity() -> str | None:
+    """The kind of CPU and its caches, as the kernel tells them: equal text, equal code. None where it does not tell."""
+    first = itertools.takewhile(str.strip, _lines(_CPUINFO))
+    facts = [line for line in first if line.partition(":")[0].strip() in _KIND]
+    sizes = [f"{name} {' '.join(_lines(f'{_CACHES}/{name}/size'))}" for name in _names(_CACHES)]
+    return "\n".join([os.uname().machine, *facts, *sizes]) if facts else None
 
 
 def _plain(name: str) -> str:
@@ -108,6 +124,13 @@ def _quota_of(folder: str) -> list[float]:
     if len(words) != 2 or not all(word.isdigit() for word in words) or int(words[1]) == 0:
         return []
     return [int(words[0]) / int(words[1])]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def _lines(path: str | os.PathLike[str]) -> list[str]:

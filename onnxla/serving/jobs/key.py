@@ -1,10 +1,10 @@
 """The key of a whole artifact: everything that decides its bytes, known before the model is read."""
 
-from onnxla.cache_key import compiler_digest, libraries, version_of
 from onnxla.codegen.cpu.target import host_target
 from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
 from onnxla.config import Limits
 from onnxla.errors import DeviceError
+from onnxla.makers import compiler_digest, libraries, version_of
 from onnxla.runtime.artifact import FORMAT_VERSION
 from onnxla.runtime.cache import CacheKey
 from onnxla.serving.jobs.request import CompileRequest
