@@ -4,6 +4,7 @@ And how an inference is counted, logged and traced.
 """
 
 import logging
+import threading
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ class Call:
 
 
 class Calls:
-    """The way of every call to the engine."""
+    """The way of every call to the engine: on the event loop, or on gRPC's thread while it neither waits nor fails."""
 
     def __init__(self, engine: Engine, settings: ServerSettings, access: Access, tracer: Tracer | None = None) -> None:
         self.engine, self.settings, self.access = engine, settings, access
@@ -41,6 +42,7 @@ class Calls:
         self.tracer = tracer or Tracer()
         self.draining = False
         self._rates = Rates(settings.rate)
+        self._lock = threading.Lock()
         self._in_flight: dict[str, int] = {"http": 0, "grpc": 0}
         for protocol in self._in_flight:
             self.metrics.gauge(
@@ -61,19 +63,23 @@ class Calls:
         """A name for the client, who may make this call now. Raises ServingError."""
         token = self.access.check(kind, authorization)
         if kind is not Kind.OPEN:
-            self._rates.take(token or address)
+            with self._lock:
+                self._rates.take(token or address)
         return token or address
 
     def begin(self, protocol: str) -> None:
         """Take a place among the requests in flight, until `end`. Raises OverloadedError where none is free."""
-        if self._in_flight[protocol] >= self.settings.max_requests:
-            raise OverloadedError(
-                f"{self.settings.max_requests} requests are in flight already (--max-requests)", retry_after=1.0
-            )
-        self._in_flight[protocol] += 1
+        with self._lock:
+            if self._in_flight[protocol] < self.settings.max_requests:
+                self._in_flight[protocol] += 1
+                return
+        raise OverloadedError(
+            f"{self.settings.max_requests} requests are in flight already (--max-requests)", retry_after=1.0
+        )
 
     def end(self, protocol: str) -> None:
-        self._in_flight[protocol] -= 1
+        with self._lock:
+            self._in_flight[protocol] -= 1
 
     async def infer(self, call: Call, request: InferRequest) -> InferResponse:
         """The engine's answer, in a span where there are traces. Raises ServingError."""
@@ -85,10 +91,15 @@ class Calls:
             span.set_attribute("onnxla.request_id", response.id or call.request_id)
             return response
 
+    def infer_now(self, request: InferRequest) -> InferResponse | None:
+        """The engine's answer where it has one at once, on any thread; None for `infer`. Raises ServingError."""
+        return None if self.tracer.on else self.engine.infer_now(request)
+
     def answered(self, call: Call, response: InferResponse) -> None:
         """Count and log an answer that is about to be sent."""
         seconds = time.perf_counter() - call.start
-        self.metrics.answered(call.protocol, response.model, response.version, seconds)
+        with self._lock:
+            self.metrics.answered(call.protocol, response.model, response.version, seconds)
         if self.settings.log_requests:
             self._log(call, logging.INFO, seconds, "OK", response.version)
 

@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,7 +42,7 @@ class Code(Protocol):
     cache_hits: int
 
     def find(self, given: Arranged) -> Variant | None:
-        """The code for these shapes, if there is any yet."""
+        """The code for these shapes, if there is any yet. Any thread may ask."""
         ...
 
     def key(self, given: Arranged) -> Hashable:
@@ -159,7 +160,8 @@ class CompiledCode:
         key = self.key(given)
         found = known.get(key)
         if found is not None and len(known) > 1:
-            known.move_to_end(key)
+            with suppress(KeyError):  # the event loop may drop it meanwhile
+                known.move_to_end(key)
         return found
 
     def key(self, given: Arranged) -> Hashable:

@@ -108,6 +108,13 @@ class ServingEngine:
             raise NotReadyError("the server takes no more requests: it is shutting down")
         return await self._served(request.model, request.version).infer(request)
 
+    def infer_now(self, request: InferRequest) -> InferResponse | None:
+        model = self._models.get(request.model)
+        if model is None or self._draining:
+            return None
+        served = model.versions.get(request.version) if request.version else model.newest
+        return None if served is None else served.infer_now(request)
+
     def _served(self, name: str, version: str = "") -> ServedVersion:
         """Raises UnknownModelError, or NotReadyError for what is not loaded."""
         model = self._models.get(name)

@@ -17,7 +17,7 @@ class Runner(Protocol):
     """Runs one thing at a time."""
 
     inline: bool
-    """Whether a run takes no longer than the model itself, so that the event loop may do it."""
+    """Whether a run takes no longer than the model itself, so that whoever asks may do it."""
 
     def prepare(self, variants: Sequence[Variant]) -> None:
         """Get ready for runs, again after a WorkerDied. Raises as `run`."""

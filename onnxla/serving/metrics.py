@@ -63,7 +63,7 @@ class Metrics(Collector):
         yield histogram(
             "onnxla_request_seconds",
             "Time of an inference request in this server, from its head to its answer.",
-            self._seconds.items(),
+            list(self._seconds.items()),  # others may come meanwhile
             ("protocol", *_MODEL),
         )
         failures = CounterMetricFamily(

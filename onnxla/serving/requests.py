@@ -112,7 +112,7 @@ class Duration:
 
 
 class Engine(Protocol):
-    """What a protocol asks of the engine. All of it runs on the server's one event loop.
+    """What a protocol asks of the engine. All of it but `infer_now` runs on the server's one event loop.
 
     Every method raises `ServingError`s only. Cancelling the task that awaits `infer` cancels the request.
     """
@@ -130,6 +130,11 @@ class Engine(Protocol):
         ...
 
     async def infer(self, request: InferRequest) -> InferResponse: ...
+
+    def infer_now(self, request: InferRequest) -> InferResponse | None:
+        """The answer, where the model takes some microseconds and nothing waits for it; None where `infer` is to be
+        asked. The one method that any thread may call."""
+        ...
 
     def ready(self) -> bool:
         """Whether all models that were to be loaded are, or cannot be (the index says why), and the server does not

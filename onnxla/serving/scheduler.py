@@ -1,7 +1,8 @@
 """Runs the requests of one version of a model: which instance runs them, when they are too late, what came of them.
 
-All of it is on the event loop but the runs, which are on the instances' threads. An instance that has ended one takes
-the next jobs from the queue itself, and the loop tells those who wait while it runs.
+All of it is on the event loop but the runs. Short ones are on the thread that asks, others on the instances' threads.
+An instance that has ended one takes the next jobs from the queue itself, and the loop tells those who wait while it
+runs.
 """
 
 import asyncio
@@ -42,6 +43,7 @@ class Scheduler:
         self._name = name
         self._instances = [Instance(r, f"onnxla-{name}-{k}") for k, r in enumerate(runners)]
         self._idle = list(self._instances)
+        """Whoever takes one out may use it."""
         self._recorder = recorder
         self._delay = 0.0 if batching is None else batching.delay
         self._queue_size = queue_size
@@ -99,13 +101,16 @@ class Scheduler:
         """Instances at work."""
         return len(self._instances) - len(self._idle)
 
+    @property
+    def runs_now(self) -> bool:
+        """Whether `run_now` is worth being asked."""
+        return bool(self._inline and self._idle and not self._queue)
+
     async def run(self, variant: Variant, given: Arranged, expires: float | None, begin_by: float | None) -> list[Any]:
         """The outputs for one request. `expires` and `begin_by` (`time.monotonic()`): when nobody waits any more, and
         when it must have begun. Raises ServingErrors. Cancelling it takes the request out of the queue."""
-        if expires is not None and expires <= time.monotonic():
-            raise DeadlineError("the request came after its deadline")
-        if not self._queue and self._idle and self._runs_inline(variant, given):
-            return self._run_now(variant, given)
+        if (results := self.run_now(variant, given, expires)) is not None:
+            return results
         waiting = len(self._queue)
         if waiting >= self._queue_size:
             wait = waiting * self._seconds / len(self._instances)
@@ -130,6 +135,32 @@ class Scheduler:
             if job.timer is not None:
                 job.timer.cancel()
 
+    def run_now(self, variant: Variant, given: Arranged, expires: float | None) -> list[Any] | None:
+        """On any thread, the outputs for one request, where its run is short, nothing waits and an instance is idle;
+        None where it is not so. Raises ServingErrors."""
+        if expires is not None and expires <= time.monotonic():
+            raise DeadlineError("the request came after its deadline")
+        if self._queue or not self._is_short(variant, given):
+            return None
+        try:
+            instance = self._idle.pop()
+        except IndexError:
+            return None
+        try:
+            began = clock()
+            size, results = _run_jobs(instance.runner, variant, [given])
+        except Exception as error:
+            raise serving_error(error) from error
+        finally:
+            self._idle.append(instance)
+            if self._queue:
+                self._tell(self._dispatch)
+        ended = clock()
+        variant.measured(size, (ended - began) / 1e9)
+        self._recorder.run(given.rows or 1, began, ended)
+        self._recorder.request(began, began, ended, given.rows or 1)
+        return results[0]
+
     def close(self) -> None:
         """What waits is refused; what runs goes on."""
         self._closed = True
@@ -144,9 +175,7 @@ class Scheduler:
             if not job.future.done():
                 job.future.set_exception(NotReadyError(text))
 
-    # Runs on the event loop
-
-    def _runs_inline(self, variant: Variant, given: Arranged) -> bool:
+    def _is_short(self, variant: Variant, given: Arranged) -> bool:
         if not self._inline:
             return False
         plan = variant.rows
@@ -157,19 +186,6 @@ class Scheduler:
                 return False
             size = found
         return variant.seconds.get(size, 1.0) <= self._inline
-
-    def _run_now(self, variant: Variant, given: Arranged) -> list[Any]:
-        began = clock()
-        runner = self._idle[-1].runner
-        try:
-            size, results = _run_jobs(runner, variant, [given])
-        except Exception as error:
-            raise serving_error(error) from error
-        ended = clock()
-        variant.measured(size, (ended - began) / 1e9)
-        self._recorder.run(given.rows or 1, began, ended)
-        self._recorder.request(began, began, ended, given.rows or 1)
-        return results[0]
 
     # The queue
 
@@ -188,16 +204,21 @@ class Scheduler:
 
     def _dispatch(self) -> None:
         """Set idle instances to work, and look again when what waits for others has waited long enough."""
-        while self._idle:
+        while self._queue:
+            try:
+                instance = self._idle.pop()
+            except IndexError:
+                return
             batch = self._queue.take()
-            if not batch:
-                break
-            instance = self._idle.pop()
-            instance.start(functools.partial(self._work, instance, batch))
-        if self._idle and (due := self._queue.due()) is not None:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_later(max(0.0, (due - clock()) / 1e9), self._dispatch)
+            if batch:
+                instance.start(functools.partial(self._work, instance, batch))
+                continue
+            self._idle.append(instance)
+            if (due := self._queue.due()) is not None:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = self._loop.call_later(max(0.0, (due - clock()) / 1e9), self._dispatch)
+            return
 
     # On the thread of an instance
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -67,15 +69,21 @@ class ServedVersion:
         self._waiting_shapes = settings.waiting_shapes
         self._making: dict[Hashable, asyncio.Task[Variant]] = {}
         self._failed: OrderedDict[Hashable, tuple[ServingError, float]] = OrderedDict()
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
         self._active = 0
-        self._ended: asyncio.Event | None = None
+        """Requests that have begun, on whatever thread."""
+        self._over = False
+        self._ended = asyncio.Event()
+        """No request is active and none is begun any more."""
 
     # Requests
 
     async def infer(self, request: InferRequest) -> InferResponse:
         """Raises ServingErrors."""
         arrived = time.perf_counter_ns()
-        self._active += 1
+        if not self._begin():
+            raise NotReadyError("the model is unloaded")
         try:
             given, wanted = self.code.interface.accept(request.inputs, request.outputs)
             variant = self.code.find(given)
@@ -84,21 +92,54 @@ class ServedVersion:
             config = self.config
             until = None if config.queue_timeout is None else time.monotonic() + config.queue_timeout
             results = await self._scheduler.run(variant, given, request.deadline, until)
-            outputs = {name: results[place] for name, place in wanted}
-            return InferResponse(self.name, self.version, outputs, request.id)
-        except ServingError as error:
-            self._recorder.failure(type(error).__name__, arrived)
+            return self._response(request, results, wanted)
+        except BaseException as error:
+            self._count(error, arrived)
             raise
-        except asyncio.CancelledError:
-            self._recorder.failure("Cancelled", arrived)
-            raise
-        except Exception as error:
-            self._recorder.failure(type(error).__name__, arrived)
-            raise serving_error(error) from error
         finally:
+            self._end()
+
+    def infer_now(self, request: InferRequest) -> InferResponse | None:
+        """On any thread: the answer where it takes no waiting, else None. Raises ServingErrors."""
+        arrived = time.perf_counter_ns()
+        if not self._scheduler.runs_now or not self._begin():
+            return None
+        try:
+            given, wanted = self.code.interface.accept(request.inputs, request.outputs)
+            variant = self.code.find(given)
+            results = None if variant is None else self._scheduler.run_now(variant, given, request.deadline)
+            return None if results is None else self._response(request, results, wanted)
+        except BaseException as error:
+            self._count(error, arrived)
+            raise
+        finally:
+            self._end()
+
+    def _response(
+        self, request: InferRequest, results: Sequence[Any], wanted: Sequence[tuple[str, int]]
+    ) -> InferResponse:
+        return InferResponse(self.name, self.version, {name: results[place] for name, place in wanted}, request.id)
+
+    def _count(self, error: BaseException, arrived: int) -> None:
+        """Count a request that failed. Raises the ServingError for an error that is none."""
+        kind = "Cancelled" if isinstance(error, asyncio.CancelledError) else type(error).__name__
+        self._recorder.failure(kind, arrived)
+        if isinstance(error, Exception) and not isinstance(error, ServingError):
+            raise serving_error(error) from error
+
+    def _begin(self) -> bool:
+        """Take on a request until `_end`; False where this version takes none any more."""
+        with self._lock:
+            if self._over:
+                return False
+            self._active += 1
+            return True
+
+    def _end(self) -> None:
+        with self._lock:
             self._active -= 1
-            if not self._active and self._ended is not None:
-                self._ended.set()
+            if self._over and not self._active:
+                self._loop.call_soon_threadsafe(self._ended.set)
 
     async def _made(self, given: Arranged, request: InferRequest) -> Variant:
         """The code for new shapes, which others may be waiting for already."""
@@ -241,10 +282,12 @@ class ServedVersion:
         return interface.arrange(arrays)
 
     async def drain(self) -> None:
-        """Returns when the requests that have begun have ended. Nobody may begin another."""
-        if self._active:
-            self._ended = asyncio.Event()
-            await self._ended.wait()
+        """Returns when the requests that have begun have ended. No other is begun."""
+        with self._lock:
+            self._over = True
+            if not self._active:
+                return
+        await self._ended.wait()
 
     def close(self) -> None:
         """What waits is refused; instances end behind what they run."""

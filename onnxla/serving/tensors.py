@@ -35,6 +35,11 @@ DTYPES: dict[str, np.dtype[Any]] = {
 """The protocol's datatypes; BYTES are arrays of `bytes`."""
 _DATATYPES = {dtype: name for name, dtype in DTYPES.items()}
 
+_ON_THE_WIRE = frozenset(dtype for dtype in _DATATYPES if dtype.kind != "O" and dtype == dtype.newbyteorder("<"))
+"""Types whose elements lie in memory as they are sent."""
+_SMALL = 4096
+"""Bytes up to which copying a tensor costs less than making a view of it."""
+
 MAX_RANK = 32
 MAX_STRINGS = 2**20
 """Most elements of one BYTES tensor: each is an object, made while other requests wait."""
@@ -47,15 +52,15 @@ _LENGTH = struct.Struct("<I")
 
 def datatype_of(dtype: np.dtype[Any], name: str = "") -> str:
     """The protocol's name for a numpy type. Raises UnsupportedRequestError where it has none."""
-    if dtype.kind in "SUO":
+    found = _DATATYPES.get(dtype) or _DATATYPES.get(dtype.newbyteorder("="))
+    if found is not None:
+        return found
+    if dtype.kind in "SU":
         return "BYTES"
-    try:
-        return _DATATYPES[dtype.newbyteorder("=")]
-    except KeyError:
-        subject = f"tensor '{harmless_line(name)}'" if name else "a tensor"
-        raise UnsupportedRequestError(
-            f"{subject} is of type {dtype}, for which the Open Inference Protocol has no datatype"
-        ) from None
+    subject = f"tensor '{harmless_line(name)}'" if name else "a tensor"
+    raise UnsupportedRequestError(
+        f"{subject} is of type {dtype}, for which the Open Inference Protocol has no datatype"
+    )
 
 
 def checked_type(name: str, datatype: object, shape: object) -> tuple[np.dtype[Any], tuple[int, ...], int]:
@@ -197,6 +202,8 @@ def to_raw(array: Array) -> bytes | memoryview:
             text = element if isinstance(element, bytes) else str(element).encode("utf-8", "surrogatepass")
             parts += (_LENGTH.pack(len(text)), text)
         return b"".join(parts)
+    if array.dtype in _ON_THE_WIRE and array.nbytes <= _SMALL:
+        return array.tobytes()
     flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
     return flat.view(np.uint8).data
 

@@ -20,6 +20,8 @@ from onnxla.serving.settings import EngineSettings
 T = TypeVar("T")
 _SECONDS = 120
 """No test waits longer."""
+W = np.arange(12, dtype=np.float32).reshape(4, 3)
+"""The weights of `dense`."""
 
 
 def in_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -33,7 +35,7 @@ def in_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def dense(factor: float = 1.0, rows: str | int = "batch", columns: str | int = 4) -> ModelProto:
     """y [rows, 3] = x [rows, 4] @ w * factor, and s [rows] = the sums of the rows of x."""
-    w = np.arange(12, dtype=np.float32).reshape(4, 3) * factor
+    w = W * np.float32(factor)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["y"]),
         helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),

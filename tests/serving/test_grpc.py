@@ -225,6 +225,37 @@ def test_the_standard_health_service(server: Running) -> None:
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+def test_what_is_answered_at_once_takes_no_turn_of_the_event_loop() -> None:
+    with Running(SmallEngine, max_requests=64) as server, triton.InferenceServerClient(server.grpc) as client:
+        server.engine.short = {"echo", "broken"}
+        busy, free = threading.Event(), threading.Event()
+
+        def keep_busy() -> None:
+            busy.set()
+            free.wait(20)
+
+        server.call(keep_busy)
+        assert busy.wait(20)
+        array = np.arange(3, dtype=np.float32)
+        assert np.array_equal(client.infer("echo", [infer_input("x", array)]).as_numpy("x"), array)
+        free.set()
+        assert server.engine.threads == {"onnxla-grpc"} and server.server.calls.in_flight("grpc") == 0
+        for model, asked, status, text in (
+            ("echo", [triton.InferRequestedOutput("z")], "INVALID_ARGUMENT", "has no output 'z'"),
+            ("broken", None, "INTERNAL", "a fault of onnxla"),
+        ):
+            with pytest.raises(InferenceServerException, match=text) as found:
+                client.infer(model, [infer_input("x", array)], outputs=asked)
+            assert found.value.status() == f"StatusCode.{status}" and "secret" not in str(found.value)
+        counted = server.server.calls.metrics.text().decode()
+        for line in (
+            'onnxla_request_seconds_count{model="echo",protocol="grpc",version="1"} 1.0',
+            'onnxla_request_failures_total{code="INVALID_ARGUMENT",model="echo",protocol="grpc"} 1.0',
+            'onnxla_request_failures_total{code="INTERNAL",model="broken",protocol="grpc"} 1.0',
+        ):
+            assert line in counted.splitlines()
+
+
 def test_health_is_told_when_it_changes() -> None:
     with Running(SmallEngine) as server, grpc.insecure_channel(server.grpc) as channel:
         answers = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""), timeout=20)

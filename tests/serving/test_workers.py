@@ -22,6 +22,7 @@ from onnxla.serving.variant import Variant
 from onnxla.serving.worker_runner import WorkerRunner
 from tests.runtime.test_state import running_total
 from tests.serving.repositories import (
+    W,
     ask,
     batched_artifact,
     dense,
@@ -34,7 +35,6 @@ from tests.serving.repositories import (
     words,
 )
 
-W = np.arange(12, dtype=np.float32).reshape(4, 3)
 BATCHED = "max_batch_size: 4 dynamic_batching {}"
 
 

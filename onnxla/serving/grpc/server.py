@@ -1,12 +1,14 @@
-"""A gRPC server for handlers on an event loop, which hears of a call once: when its message is there.
+"""A gRPC server for handlers on an event loop, which hears of a call once at most: when its message is there.
 
-It takes the handlers that `grpc.aio.server` takes, as generated code adds them.
+It takes the handlers that `grpc.aio.server` takes, as generated code adds them. One that is no coroutine is called on
+the core's own thread; what it returns is the answer, or a coroutine that gives it on the event loop.
 """
 
 import asyncio
 import contextlib
+import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, NamedTuple
 
 import grpc
@@ -77,9 +79,9 @@ class Server:
         context = Context(rpc, self._loop, handler.response_serializer)
         rpc.when_over(lambda cancelled: tell(context.cancel) if cancelled else None)
         if handler.request_streaming:
-            tell(self._begin, handler, context, None)
+            tell(self._begin, context, self._stream(handler, context, None))
         else:
-            rpc.receive(lambda message: tell(self._begin, handler, context, message))
+            rpc.receive(lambda message: self._message_came(handler, context, message))
 
     def _find(self, rpc: Rpc) -> Any:
         asked = _Asked(rpc.method.decode(errors="replace"), rpc.metadata)
@@ -89,34 +91,49 @@ class Server:
                 return found
         return None
 
+    def _message_came(self, handler: Any, context: Context, message: bytes | None) -> None:
+        if context.over:
+            return
+        work: Coroutine[Any, Any, Any] | None
+        if handler.response_streaming:
+            work = self._stream(handler, context, message)
+        elif self._gate.is_shut:
+            work = self._held(handler, context, message)
+        else:
+            work = _called(handler, context, message)
+        if work is not None:
+            self._loop.call_soon_threadsafe(self._begin, context, work)
+
     # On the event loop
 
-    def _begin(self, handler: Any, context: Context, message: bytes | None) -> None:
-        if not context.over:
-            context.task = self._loop.create_task(self._answer(handler, context, message))
-            self._tasks.add(context.task)
-            context.task.add_done_callback(self._tasks.discard)
-
-    async def _answer(self, handler: Any, context: Context, message: bytes | None) -> None:
-        """One call, whatever becomes of it."""
-        try:
-            if self._gate.is_shut:
-                await self._gate.wait()
-            if handler.request_streaming or handler.response_streaming:
-                await self._stream(handler, context, message)
-            elif message is not None:
-                context.answer(await handler.unary_unary(handler.request_deserializer(message), context))
-            else:
-                context.end(grpc.StatusCode.UNIMPLEMENTED, "this method takes one message, and none was sent")
-        except Ended:
+    def _begin(self, context: Context, work: Coroutine[Any, Any, Any]) -> None:
+        """Answer a call with what `work` returns, if that has not ended it."""
+        if context.over:
+            work.close()
             return
-        except DecodeError as error:
-            context.end(grpc.StatusCode.INVALID_ARGUMENT, f"a message cannot be read: {harmless_line(str(error))}")
-        except Exception as error:
-            context.end(grpc.StatusCode.INTERNAL, str(told(error)))
+        context.task = self._loop.create_task(work)
+        self._tasks.add(context.task)
+        context.task.add_done_callback(functools.partial(self._finish, context))
+
+    def _finish(self, context: Context, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            _fail(context, error)
+        elif not context.over:
+            _answer(context, task.result())
+
+    async def _held(self, handler: Any, context: Context, message: bytes | None) -> Any:
+        """A call that comes while the gate is shut."""
+        await self._gate.wait()
+        work = _called(handler, context, message)
+        return None if work is None else await work
 
     async def _stream(self, handler: Any, context: Context, message: bytes | None) -> None:
-        """A call of a method with streams. Raises Ended, and what the handler raises."""
+        """A call of a method with streams. Handlers are async generators of answers, or coroutines that write them."""
+        if self._gate.is_shut:
+            await self._gate.wait()
         if handler.request_streaming:
             answers = handler.stream_stream(context.messages(handler.request_deserializer), context)
         else:
@@ -128,3 +145,37 @@ class Server:
         else:
             await answers
         context.end(grpc.StatusCode.OK)
+
+
+def _called(handler: Any, context: Context, message: bytes | None) -> Coroutine[Any, Any, Any] | None:
+    """Call the handler of a method of one message, on any thread; what is left to do on the event loop."""
+    if message is None:
+        context.end(grpc.StatusCode.UNIMPLEMENTED, "this method takes one message, and none was sent")
+        return None
+    try:
+        answer = handler.unary_unary(handler.request_deserializer(message), context)
+    except Exception as error:
+        _fail(context, error)
+        return None
+    if inspect.iscoroutine(answer):
+        return answer
+    _answer(context, answer)
+    return None
+
+
+def _answer(context: Context, answer: Any) -> None:
+    try:
+        context.answer(answer)
+    except Exception as error:
+        _fail(context, error)
+
+
+def _fail(context: Context, error: BaseException) -> None:
+    """End a call as its error says."""
+    match error:
+        case Ended():
+            return
+        case DecodeError():
+            context.end(grpc.StatusCode.INVALID_ARGUMENT, f"a message cannot be read: {harmless_line(str(error))}")
+        case _:
+            context.end(grpc.StatusCode.INTERNAL, str(told(error)))

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf.json_format import ParseDict, ParseError
@@ -15,9 +15,10 @@ from onnxla.errors import harmless_line
 from onnxla.serving.access import Kind
 from onnxla.serving.calls import Call, Calls, told
 from onnxla.serving.errors import ForbiddenError, ServingError, UnsupportedRequestError
+from onnxla.serving.grpc.context import Context, Ended
 from onnxla.serving.grpc.messages import decode, encode, parameters_of
 from onnxla.serving.http.models import EXTENSIONS
-from onnxla.serving.requests import Duration, ModelStatistics
+from onnxla.serving.requests import Duration, InferRequest, InferResponse, ModelStatistics
 from onnxla.version import __version__
 
 _STREAMED = 32
@@ -34,27 +35,26 @@ def _call(kind: Kind) -> Callable[[Method], Method]:
 
     def wrap(method: Method) -> Method:
         @functools.wraps(method)
-        async def answer(self: "InferenceService", request: Any, context: Any) -> Any:
+        async def answer(self: "InferenceService", request: Any, context: Context) -> Any:
             try:
                 self.admit(kind, context)
                 return await method(self, request, context)
-            except asyncio.CancelledError:
-                raise
             except Exception as error:
-                await end(context, told(error))
+                end(context, told(error))
 
         return answer
 
     return wrap
 
 
-async def end(context: Any, error: ServingError) -> None:
-    """End the call with the error's status; raises what grpcio ends calls with."""
+def end(context: Context, error: ServingError) -> NoReturn:
+    """End the call with the error's status. Raises Ended."""
     trailing = () if error.retry_after is None else (("retry-after", f"{max(1.0, error.retry_after):.0f}"),)
     text = str(error)
     if len(text) > _LONGEST_TEXT:
         text = f"{text[:_LONGEST_TEXT]}... ({len(text)} characters)"
-    await context.abort(getattr(grpc.StatusCode, error.code), text, trailing)
+    context.end(getattr(grpc.StatusCode, error.code), text, trailing)
+    raise Ended
 
 
 class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
@@ -64,52 +64,76 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
         self._calls, self._engine = calls, calls.engine
         self._answers_admin = calls.settings.admin_port is None
 
-    def admit(self, kind: Kind, context: Any) -> str:
+    def admit(self, kind: Kind, context: Context) -> str:
         """A name for the client. Raises ServingError."""
         if kind is Kind.ADMIN and not self._answers_admin:
             raise ForbiddenError("admin calls are answered over HTTP at the admin port (--admin-port)")
-        return self._calls.admit(kind, dict(context.invocation_metadata() or ()).get("authorization"), peer(context))
+        return self._calls.admit(kind, dict(context.invocation_metadata()).get("authorization"), peer(context))
 
-    async def ModelInfer(self, request: Any, context: Any) -> Any:
-        calls = self._calls
+    def ModelInfer(self, request: Any, context: Context) -> Any:
+        """The answer of a short model, on whatever thread; what is not answered at once is a coroutine that answers."""
         call = self._begun(request, context)
         try:
-            metadata = dict(context.invocation_metadata() or ())
-            calls.admit(Kind.INFERENCE, metadata.get("authorization"), call.client)
-            return await self._infer(call, request, metadata, context.time_remaining())
+            asked = self._asked(call, request, context)
+            self._calls.begin("grpc")
+            try:
+                response = self._calls.infer_now(asked)
+            finally:
+                self._calls.end("grpc")
+            return self._wait(call, asked, context) if response is None else self._answered(call, response)
+        except Exception as error:
+            return self._refuse(call, error, context)
+
+    async def _refuse(self, call: Call, error: Exception, context: Context) -> None:
+        end(context, self._calls.failed(call, error))
+
+    async def _wait(self, call: Call, asked: InferRequest, context: Context) -> Any:
+        try:
+            return await self._infer(call, asked)
         except asyncio.CancelledError:
-            calls.cancelled(call)
+            self._calls.cancelled(call)
             raise
         except Exception as error:
-            await end(context, calls.failed(call, error))
+            end(context, self._calls.failed(call, error))
 
-    def _begun(self, request: Any, context: Any) -> Call:
+    def _begun(self, request: Any, context: Context) -> Call:
         return Call("grpc", request.model_name, request.model_version, peer(context), request.id)
 
-    async def _infer(self, call: Call, request: Any, metadata: dict[str, Any], seconds: float | None) -> Any:
-        calls = self._calls
+    def _asked(self, call: Call, request: Any, context: Context) -> InferRequest:
+        """What a client asks of the engine, which it may. Raises ServingError."""
+        metadata = dict(context.invocation_metadata())
+        self._calls.admit(Kind.INFERENCE, metadata.get("authorization"), call.client)
+        return self._decoded(call, request, metadata, context)
+
+    def _decoded(self, call: Call, request: Any, metadata: dict[str, Any], context: Context) -> InferRequest:
         if "traceparent" in metadata or "x-request-id" in metadata:
             call.traceparent = str(metadata.get("traceparent", ""))[:256]
             call.tracestate = str(metadata.get("tracestate", ""))[:256]
             call.request_id = request.id or str(metadata.get("x-request-id", ""))[:256]
-        calls.begin("grpc")
+        seconds = context.time_remaining()
+        return decode(request, None if seconds is None else time.monotonic() + seconds)
+
+    async def _infer(self, call: Call, asked: InferRequest) -> Any:
+        self._calls.begin("grpc")
         try:
-            deadline = None if seconds is None else time.monotonic() + seconds
-            response = await calls.infer(call, decode(request, deadline))
-            message = encode(response)
+            response = await self._calls.infer(call, asked)
         finally:
-            calls.end("grpc")
-        calls.answered(call, response)
+            self._calls.end("grpc")
+        return self._answered(call, response)
+
+    def _answered(self, call: Call, response: InferResponse) -> Any:
+        message = encode(response)
+        self._calls.answered(call, response)
         return message
 
-    async def ModelStreamInfer(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+    async def ModelStreamInfer(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
         """Requests of a stream run beside one another; their answers come in their order, an error as a message."""
-        metadata = dict(context.invocation_metadata() or ())
+        metadata = dict(context.invocation_metadata())
         answers: asyncio.Queue[asyncio.Task[Any] | None] = asyncio.Queue(_STREAMED)
         try:
             self.admit(Kind.INFERENCE, context)
         except ServingError as error:
-            await end(context, error)
+            end(context, error)
 
         async def read() -> None:
             try:
@@ -132,10 +156,10 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
                 if (rest := answers.get_nowait()) is not None:
                     rest.cancel()
 
-    async def _streamed(self, request: Any, metadata: dict[str, Any], context: Any) -> Any:
+    async def _streamed(self, request: Any, metadata: dict[str, Any], context: Context) -> Any:
         call = self._begun(request, context)
         try:
-            message = await self._infer(call, request, metadata, context.time_remaining())
+            message = await self._infer(call, self._decoded(call, request, metadata, context))
         except asyncio.CancelledError:
             self._calls.cancelled(call)
             raise
@@ -149,24 +173,24 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
         return pb.ModelStreamInferResponse(infer_response=message)
 
     @_call(Kind.OPEN)
-    async def ServerLive(self, request: Any, context: Any) -> Any:
+    async def ServerLive(self, request: Any, context: Context) -> Any:
         return pb.ServerLiveResponse(live=True)
 
     @_call(Kind.OPEN)
-    async def ServerReady(self, request: Any, context: Any) -> Any:
+    async def ServerReady(self, request: Any, context: Context) -> Any:
         return pb.ServerReadyResponse(ready=self._calls.ready())
 
     @_call(Kind.INFERENCE)
-    async def ModelReady(self, request: Any, context: Any) -> Any:
+    async def ModelReady(self, request: Any, context: Context) -> Any:
         ready = not self._calls.draining and self._engine.model_ready(request.name, request.version)
         return pb.ModelReadyResponse(ready=ready)
 
     @_call(Kind.INFERENCE)
-    async def ServerMetadata(self, request: Any, context: Any) -> Any:
+    async def ServerMetadata(self, request: Any, context: Context) -> Any:
         return pb.ServerMetadataResponse(name="onnxla", version=__version__, extensions=EXTENSIONS)
 
     @_call(Kind.INFERENCE)
-    async def ModelMetadata(self, request: Any, context: Any) -> Any:
+    async def ModelMetadata(self, request: Any, context: Context) -> Any:
         about = self._engine.metadata(request.name, request.version)
         tensor = pb.ModelMetadataResponse.TensorMetadata
         return pb.ModelMetadataResponse(
@@ -178,7 +202,7 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
         )
 
     @_call(Kind.INFERENCE)
-    async def ModelConfig(self, request: Any, context: Any) -> Any:
+    async def ModelConfig(self, request: Any, context: Context) -> Any:
         response = pb.ModelConfigResponse()
         config = self._engine.config(request.name, request.version)
         try:
@@ -188,12 +212,12 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
         return response
 
     @_call(Kind.INFERENCE)
-    async def ModelStatistics(self, request: Any, context: Any) -> Any:
+    async def ModelStatistics(self, request: Any, context: Context) -> Any:
         found = self._engine.statistics(request.name, request.version)
         return pb.ModelStatisticsResponse(model_stats=[_statistics(one) for one in found])
 
     @_call(Kind.INFERENCE)
-    async def RepositoryIndex(self, request: Any, context: Any) -> Any:
+    async def RepositoryIndex(self, request: Any, context: Context) -> Any:
         row = pb.RepositoryIndexResponse.ModelIndex
         return pb.RepositoryIndexResponse(
             models=[
@@ -204,7 +228,7 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
         )
 
     @_call(Kind.ADMIN)
-    async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:
+    async def RepositoryModelLoad(self, request: Any, context: Context) -> Any:
         parameters = {
             name: getattr(value, kind)
             for name, value in request.parameters.items()
@@ -214,19 +238,19 @@ class InferenceService(GRPCInferenceServiceServicer):  # type: ignore[misc]
         return pb.RepositoryModelLoadResponse()
 
     @_call(Kind.ADMIN)
-    async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:
+    async def RepositoryModelUnload(self, request: Any, context: Context) -> Any:
         await asyncio.shield(self._engine.unload(request.model_name))
         return pb.RepositoryModelUnloadResponse()
 
-    async def _not_here(self, request: Any, context: Any) -> Any:
-        await end(context, UnsupportedRequestError("shared memory, trace and log settings are not here"))
+    async def _not_here(self, request: Any, context: Context) -> Any:
+        end(context, UnsupportedRequestError("shared memory, trace and log settings are not here"))
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _not_here
     CudaSharedMemoryStatus = CudaSharedMemoryRegister = CudaSharedMemoryUnregister = _not_here
     TraceSetting = LogSettings = _not_here
 
 
-def peer(context: Any) -> str:
+def peer(context: Context) -> str:
     """The address of who calls, without its port: of `ipv4:127.0.0.1:5000`, `ipv6:%5B::1%5D:5000` or `unix:`."""
     _, _, address = context.peer().partition(":")
     return str(address).rpartition(":")[0] or str(address)
