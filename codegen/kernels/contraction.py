@@ -123,7 +123,9 @@ class _Core:
             """How many tiles of this range came before; only prefetching depends on it."""
             return e.bind("turn", b.sub(tile, start), 0, plan.tiles - 1) if plan.block > 1 else ix.ZERO
 
-        if lines > 1:
+        # A single tile of its height would stand outside any loop over tiles, where LLVM keeps the constants of its
+        # epilogue in registers while it adds up, and sums in memory.
+        if lines > 1 or 1 in (plan.tall, plan.line_tiles - plan.tall):
             with b.loop(start, stop) as loop, e.scope():
                 tile = e.bind("tile", loop.index, 0, plan.tiles - 1)
                 line, within = tile // plan.line_tiles, tile % plan.line_tiles
