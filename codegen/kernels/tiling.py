@@ -47,7 +47,9 @@ def choose_tiling(
         lanes //= 2
     accumulators = 28 if target.vector_registers >= 32 else 12
     needed = -(-columns // lanes)
-    most_rows = 14 if target.vector_registers >= 32 else 6
+    most_rows = 6
+    if target.vector_registers >= 32:
+        most_rows = 14 if group < 4 else 12  # rows of bytes are often a power of two apart, in few sets of the L1 cache
     count = math.prod(rows)
     by_line = False
     if not fixed_distance and len(rows) > 1:

@@ -8,6 +8,7 @@ reading it; otherwise it is stored, by a kernel of its own.
 import math
 
 from onnxla.hlo.module import Instruction
+from onnxla.hlo.ops.elementwise import Convert
 from onnxla.hlo.ops.indexing import DynamicSlice, DynamicUpdateSlice
 from onnxla.hlo.ops.reduction import Reduce, ReduceWindow, adds_parts
 from onnxla.hlo.ops.shape import Broadcast, Concatenate, Pad, Reshape, Reverse, Slice, Transpose
@@ -117,7 +118,7 @@ class _ProducerFusion:
             return True
         if kernel.kind == "kOutput":
             return self._accepts_in_epilogue(kernel, user, producer)
-        if isinstance(user.op, ReduceWindow):
+        if isinstance(user.op, ReduceWindow) or isinstance(user.op, Pad) and _narrows(producer):
             return False
         if isinstance(user.op, Concatenate) and not keeps_rows(user) and len(user.operands) > MOST_PIECES:
             return False
@@ -184,6 +185,13 @@ def _is_nothing(instruction: Instruction) -> bool:
     """Whether it costs nothing to compute anywhere: a counter, or one number for all elements."""
     op = instruction.op
     return isinstance(op, Iota) or isinstance(op, Broadcast) and instruction.operands[0].tensor_type.size == 1
+
+
+def _narrows(instruction: Instruction) -> bool:
+    """Whether it makes bytes of wider numbers. What is to be padded is then better stored: whole lines are copied, and
+    no element asks whether it is there."""
+    op = instruction.op
+    return isinstance(op, Convert) and op.element.bytes == 1 < instruction.operands[0].tensor_type.element.bytes
 
 
 def _copy_costs(plan: FusionPlan) -> dict[Instruction, int]:
