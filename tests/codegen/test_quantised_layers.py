@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from onnxla.codegen.cpu.target import host_target, named_target
@@ -25,18 +26,18 @@ DOT_PRODUCTS = str(replace(V3, features=tuple(sorted((*V3.features, "avxvnni")))
 TARGETS = ("host", "x86-64-v3", "x86-64")
 
 
-def spread(b: Builder, numbers: object, like: Instruction, axis: int | None = None) -> Instruction:
+def spread(b: Builder, numbers: npt.ArrayLike, like: Instruction, axis: int | None = None) -> Instruction:
     array: Array = np.asarray(numbers, like.tensor_type.element.dtype)
     return b.broadcast(b.constant(array), like.shape, [] if axis is None else [axis])
 
 
-def dequantised(b: Builder, q: Instruction, zero: int, scale: object, axis: int | None = None) -> Instruction:
+def dequantised(b: Builder, q: Instruction, zero: int, scale: npt.ArrayLike, axis: int | None = None) -> Instruction:
     wide = b.convert(q, S32)
     number = b.convert(b.subtract(wide, spread(b, zero, wide)) if zero else wide, F32)
     return b.multiply(number, spread(b, scale, number, axis))
 
 
-def quantised(b: Builder, x: Instruction, zero: int, scale: float, like: type) -> Instruction:
+def quantised(b: Builder, x: Instruction, zero: int, scale: npt.ArrayLike, like: type) -> Instruction:
     whole = b.unary("round-nearest-even", b.divide(x, spread(b, scale, x)))
     return b.convert(b.add(whole, spread(b, zero, whole)) if zero else whole, element_of(np.dtype(like)))
 
