@@ -44,7 +44,8 @@ def quantised(b: Builder, x: Instruction, zero: int, scale: npt.ArrayLike, like:
 
 def as_bytes(scaled: Array, zero: int, like: type) -> Array:
     limits = np.iinfo(like)
-    return np.clip(np.rint(scaled) + zero, limits.min, limits.max).astype(like)
+    whole: Array = np.clip(np.rint(scaled) + zero, limits.min, limits.max).astype(like)
+    return whole
 
 
 def layer(
@@ -54,15 +55,15 @@ def layer(
     rng = np.random.default_rng(w.size)
     features, kind = w.shape[-1], x.dtype.type
     x_scale, y_scale = np.float32(0.02), np.float32(0.3)
-    w_scale = rng.uniform(0.001, 0.01, features).astype(np.float32)
+    w_scale = rng.uniform(0.001, 0.01, (features,)).astype(np.float32)
     bias = rng.integers(-3000, 3000, features).astype(np.int32)
-    factor = x_scale * w_scale
+    factor: Array = x_scale * w_scale
 
     def build(b: Builder, p: Instruction) -> Instruction:
         weights = dequantised(b, b.constant(w), 0, w_scale, 3)
         left = dequantised(b, p, zeros[0], x_scale)
         y = b.convolution(left, weights, window, ConvolutionDimensions.nhwc(2), groups)
-        y = b.add(y, spread(b, bias.astype(np.float32) * factor, y, 3))
+        y = b.add(y, spread(b, np.multiply(bias, factor, dtype=np.float32), y, 3))
         return quantised(b, b.maximum(y, spread(b, 0, y)) if relu else y, zeros[1], y_scale, kind)
 
     sums = convolved(x.astype(np.int64) - zeros[0], w, window, groups)
@@ -92,7 +93,7 @@ def residual() -> tuple[Case, Array]:
     rng = np.random.default_rng(11)
     x, r = bytes_of((2, 6, 5, 24), np.uint8, 3), bytes_of((2, 6, 5, 37), np.uint8, 4)
     w = bytes_of((1, 1, 24, 37), np.int8, 5)
-    w_scale = rng.uniform(0.001, 0.01, 37).astype(np.float32)
+    w_scale = rng.uniform(0.001, 0.01, (37,)).astype(np.float32)
     x_scale, y_scale, r_scale, z_scale = (np.float32(s) for s in (0.02, 0.25, 0.0625, 0.125))
 
     def build(b: Builder, p: Instruction, q: Instruction) -> Instruction:
