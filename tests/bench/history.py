@@ -1,8 +1,8 @@
 """Figures of a CPU over time: `python -m tests.bench.history FILE ...` says what is worse in the last entries.
 
 `tests/bench/figures` has a file for each CPU that we measured on, by LLVM's name of it: entries with date, commit,
-threads, versions of the other runtimes, and models by name, the oldest entry first. `tests.bench.table` and
-`tests.bench.memory` append to it with `--into`. Ends with 1 where anything is worse.
+threads, versions of the other runtimes, and models by name, the oldest entry first. `tests.bench.table`,
+`tests.bench.memory` and `tests.bench.compile_times` append to it with `--into`. Ends with 1 where anything is worse.
 """
 
 import argparse
@@ -16,8 +16,9 @@ from typing import Any
 
 from onnxla.codegen.cpu.target import host_target
 
-WORSE = 1.05
-"""The factor beyond which a figure is worse and not noise."""
+WORSE = {"speed": 1.05, "memory": 1.05, "compiling": 1.3}
+"""What a file has entries of, and the factor beyond which a figure is worse and not noise. Only times of runs are taken
+in turns with something else, whose share of the noise is the same."""
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Entry:
     date: str
     commit: str
     threads: int
+    """Of a run; 0 for compiling, which takes all that there are."""
     versions: dict[str, str] = field(default_factory=dict)
     """Of the runtimes that were measured beside ours."""
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -42,13 +44,15 @@ class History:
     runtimes' results differ from ours or refuse the model."""
     memory: list[Entry] = field(default_factory=list)
     """Of each model: arithmetic, and bytes: peaks of onnxla and onnxruntime, arena, intermediates and weights."""
+    compiling: list[Entry] = field(default_factory=list)
+    """Of each model: arithmetic, and seconds: cold and warm."""
 
     def last(self, kind: str, threads: int) -> Entry | None:
-        """The last entry for so many threads, of `speed` or `memory`."""
+        """The last entry for so many threads, of a kind in WORSE."""
         return next((e for e in reversed(self.entries(kind)) if e.threads == threads), None)
 
     def entries(self, kind: str) -> list[Entry]:
-        return {"speed": self.speed, "memory": self.memory}[kind]
+        return {"speed": self.speed, "memory": self.memory, "compiling": self.compiling}[kind]
 
     def add(self, kind: str, entry: Entry) -> None:
         """Append; figures of the same day, commit and threads become one entry."""
@@ -63,22 +67,21 @@ class History:
 def read(path: Path) -> History:
     """The history in a file."""
     found = json.loads(path.read_text())
-    return History(found["cpu"], *([Entry(**e) for e in found[kind]] for kind in ("speed", "memory")))
+    return History(found["cpu"], **{kind: [Entry(**e) for e in found[kind]] for kind in WORSE})
 
 
 def write(path: Path, history: History) -> None:
     """Write it, a line for each model: what a day changed can be read."""
-    lines = ["{", f'"cpu": {json.dumps(history.cpu)},']
-    for kind in ("speed", "memory"):
-        entries = [",\n".join(_entry_lines(entry)) for entry in history.entries(kind)]
-        lines.append(f'"{kind}": [' + ",\n".join(entries) + ("]," if kind == "speed" else "]"))
-    path.write_text("\n".join([*lines, "}"]) + "\n")
+    parts = [f'"cpu": {json.dumps(history.cpu)}']
+    for kind in WORSE:
+        parts.append(f'"{kind}": [' + ",\n".join(map(_entry_text, history.entries(kind))) + "]")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
-def _entry_lines(entry: Entry) -> Iterator[str]:
+def _entry_text(entry: Entry) -> str:
     head = {key: value for key, value in asdict(entry).items() if key != "models"}
     models = [f"  {json.dumps(name)}: {json.dumps(found)}" for name, found in sorted(entry.models.items())]
-    yield json.dumps(head)[:-1] + ', "models": {\n' + ",\n".join(models) + "}}"
+    return json.dumps(head)[:-1] + ', "models": {\n' + ",\n".join(models) + "}}"
 
 
 def this_cpu() -> str:
@@ -105,7 +108,7 @@ def keep(folder: Path, kind: str, entry: Entry) -> list[str]:
 
 
 def worse(kind: str, before: Entry, after: Entry) -> list[str]:
-    """A line for each model whose time, or memory, is worse by more than WORSE, or that fails now.
+    """A line for each model whose time or memory is worse by more than WORSE, or that fails now.
 
     Times are judged by their ratio to onnxruntime's, which means the same on a busier machine; where its version is
     another one, as they are.
@@ -119,7 +122,10 @@ def _worse(kind: str, name: str, before: Entry, after: Entry) -> str | None:
         return None
     if "error" in new:
         return f"{name}: fails now: {new['error']}"
-    if kind == "memory":
+    if kind == "compiling":
+        slower = max(("cold", "warm"), key=lambda how: float(new[how] / old[how]))
+        factor, words = new[slower] / old[slower], f"{slower}, {old[slower]:.2f} -> {new[slower]:.2f} s"
+    elif kind == "memory":
         factor, words = new["onnxla"] / old["onnxla"], f"{old['onnxla'] / 1e6:.1f} -> {new['onnxla'] / 1e6:.1f} MB"
     elif before.versions.get("onnxruntime") == after.versions.get("onnxruntime"):
         ratios = old["ratio"]["onnxruntime"], new["ratio"]["onnxruntime"]
@@ -127,12 +133,12 @@ def _worse(kind: str, name: str, before: Entry, after: Entry) -> str | None:
     else:
         times = old["seconds"]["onnxla"] * 1e3, new["seconds"]["onnxla"] * 1e3
         factor, words = times[1] / times[0], f"{times[0]:.4g} -> {times[1]:.4g} ms"
-    return f"{name}: {words}" if factor > WORSE else None
+    return f"{name}: {words}" if factor > WORSE[kind] else None
 
 
 def last_pairs(history: History) -> Iterator[tuple[str, Entry, Entry]]:
-    """Of speed and memory, for each number of threads: the last entry and the one before it."""
-    for kind in ("speed", "memory"):
+    """Of each kind, for each number of threads: the last entry and the one before it."""
+    for kind in WORSE:
         for threads in sorted({e.threads for e in history.entries(kind)}):
             of_threads = [e for e in history.entries(kind) if e.threads == threads]
             if len(of_threads) > 1:

@@ -34,7 +34,12 @@ def test_the_files_in_the_repository_are_as_they_would_be_written(path: Path, tm
 def test_a_history_without_entries_is_written_and_read(tmp_path: Path) -> None:
     write(tmp_path / "new.json", History("znver9"))
     assert read(tmp_path / "new.json") == History("znver9")
-    assert json.loads((tmp_path / "new.json").read_text()) == {"cpu": "znver9", "speed": [], "memory": []}
+    assert json.loads((tmp_path / "new.json").read_text()) == {
+        "cpu": "znver9",
+        "speed": [],
+        "memory": [],
+        "compiling": [],
+    }
 
 
 def test_a_slower_model_is_found_by_its_ratio_to_onnxruntime() -> None:
@@ -59,6 +64,13 @@ def test_memory_that_has_grown_is_found() -> None:
     before = Entry("2026-11-29", "a", 1, models={"m": {"onnxla": 100e6}, "n": {"onnxla": 100e6}})
     after = Entry("2026-11-30", "b", 1, models={"m": {"onnxla": 104e6}, "n": {"onnxla": 120e6}})
     assert worse("memory", before, after) == ["n: 100.0 -> 120.0 MB"]
+
+
+def test_compiling_that_takes_longer_is_found_cold_or_warm() -> None:
+    before = Entry("2026-11-29", "a", 0, models={n: {"cold": 2.0, "warm": 0.1} for n in "mno"})
+    times = {"m": (2.5, 0.12), "n": (1.0, 0.2), "o": (3.0, 0.1)}
+    after = Entry("2026-11-30", "b", 0, models={n: {"cold": c, "warm": w} for n, (c, w) in times.items()})
+    assert worse("compiling", before, after) == ["n: warm, 0.10 -> 0.20 s", "o: cold, 2.00 -> 3.00 s"]
 
 
 def test_entries_are_compared_with_those_of_the_same_number_of_threads() -> None:
