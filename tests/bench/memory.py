@@ -63,6 +63,8 @@ def measure(model: Model, folder: Path, threads: int) -> dict[str, Any]:
     try:
         compiled = onnxla.compile(model.path, shapes={name: array.shape for name, array in given.named.items()})
         drawn = feeds_for(compiled.get_inputs(), compiled.get_outputs(), given, 0, {})
+        if not compiled.programs:  # values of inputs decide shapes
+            compiled.run(None, drawn.arrays)
         compiled.save(artifact)
         memory = compiled.memory()
     except OnnxlaError as error:

@@ -38,9 +38,11 @@ class Model:
     def arithmetic(self) -> str:
         """What it computes in: `int8` where anything is quantised, `f16` where weights are of half precision, `f32`."""
         graph = onnx.load(self.path, load_external_data=False).graph
-        if any(node.op_type in _QUANTISED for node in _nodes(graph.node)):
+        nodes = list(_nodes(graph.node))
+        if any(node.op_type in _QUANTISED for node in nodes):
             return "int8"
-        return "f16" if any(weight.data_type in _HALF for weight in graph.initializer) else "f32"
+        weights = [*graph.initializer, *(attribute.t for node in nodes for attribute in node.attribute)]
+        return "f16" if any(weight.data_type in _HALF for weight in weights) else "f32"
 
 
 def models_of(folder: Path) -> list[Model]:
