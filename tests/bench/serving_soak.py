@@ -1,11 +1,12 @@
 """A server under load while models are loaded again and workers are killed.
 
-    python -m tests.bench.serving_soak --seconds 600
+    python -m tests.bench.serving_soak --seconds 600 --clients 32 --rate 1000
 
 Clients of Triton, over HTTP and gRPC, ask two models for odd numbers of rows, and compare every answer with numpy's.
-Once a second or so an artifact of other weights takes a model's place and is loaded, and a worker gets SIGKILL. Answers
-must be right for the weights of one of the two artifacts, and none may be missing: the exit code is 1 otherwise. At the
-end: rates, latencies, loads, workers killed, and the server's memory over time.
+Each waits for its answer before it asks again; with a rate they begin by the clock, and latencies count from the time
+at which a request was due. Once a second or so an artifact of other weights takes a model's place and is loaded, and a
+worker gets SIGKILL. Answers must be right for the weights of one of the two artifacts, and none may be missing: the
+exit code is 1 otherwise. A line a minute; at the end rates, latencies, loads, workers killed, and the server's memory.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 import tritonclient.grpc.aio as triton_grpc
 import tritonclient.http.aio as triton_http
+import uvloop
 
 from tests.serving.repositories import batched_artifact, put_artifact, random_rows
 
@@ -52,24 +54,27 @@ class Found:
     """Seconds since the begin, and MB."""
 
 
-async def client(kind: str, address: str, seed: int, end: float, found: Found) -> None:
-    """Ask one thing after the other until `end`."""
+async def client(kind: str, address: str, seed: int, end: float, every: float, found: Found) -> None:
+    """Ask one thing after the other until `end`, a request `every` so many seconds if answers come in time."""
     module: Any = triton_http if kind == "http" else triton_grpc
     dice = random.Random(seed)
     async with module.InferenceServerClient(address) as connection:
         turn = 0
+        due = time.monotonic() + dice.random() * every
         while time.monotonic() < end:
             turn += 1
             x = random_rows(dice.randint(1, 4), seed=seed * 1_000_003 + turn % 1000)
             given = module.InferInput("x", list(x.shape), "FP32")
             given.set_data_from_numpy(x)
-            start = time.perf_counter()
+            await asyncio.sleep(due - time.monotonic() if every else 0)
+            start = due if every else time.monotonic()
+            due += every
             try:
                 answer = await connection.infer(dice.choice(MODELS), [given])
             except Exception as error:
                 found.failed[re.sub(r"\d+", "N", f"{kind}: {error}")[:200]] += 1
                 continue
-            found.seconds.append(time.perf_counter() - start)
+            found.seconds.append(time.monotonic() - start)
             found.answers[kind] += 1
             y = answer.as_numpy("y")
             if not any(y.shape == (len(x), 3) and np.allclose(y, x @ W * f, rtol=1e-4, atol=1e-4) for f in FACTORS):
@@ -98,8 +103,16 @@ async def disturb(server: int, address: str, root: Path, artifacts: list[Path], 
 
 
 async def watch(server: int, begin: float, end: float, found: Found) -> None:
-    """The server's own memory, once a second."""
-    while time.monotonic() < end:
+    """The server's own memory, once a second; once a minute a line of how it goes."""
+    told = 0
+    while (now := time.monotonic()) < end:
+        if now - begin > 60 * (told + 1):
+            told += 1
+            print(
+                f"minute {told}: {sum(found.answers.values())} answers, {found.loads} loads, {found.killed} killed, "
+                f"{len(found.wrong)} wrong, {sum(found.failed.values())} failed, {found.memory[-1][1]:.0f} MB",
+                flush=True,
+            )
         text = Path(f"/proc/{server}/status").read_text()
         found.memory.append((time.monotonic() - begin, int(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024))  # type: ignore[index]
         await asyncio.sleep(1)
@@ -138,7 +151,7 @@ def start_server(root: Path, workers: int) -> tuple["subprocess.Popen[str]", str
     return process, places["http"], places["grpc"]
 
 
-async def soak(seconds: float, clients: int, workers: int, folder: Path) -> Found:
+async def soak(seconds: float, clients: int, rate: float, workers: int, folder: Path) -> Found:
     artifacts = [batched_artifact(folder / f"{factor}.onnxla", factor) for factor in FACTORS]
     root = folder / "models"
     for model in MODELS:
@@ -156,8 +169,10 @@ async def soak(seconds: float, clients: int, workers: int, folder: Path) -> Foun
                 await asyncio.sleep(0.2)
         begin = time.monotonic()
         end = begin + seconds
+        every = clients / rate if rate else 0.0
+        kinds = [("http", http) if k % 2 else ("grpc", grpc) for k in range(clients)]
         await asyncio.gather(
-            *(client("http" if k % 2 else "grpc", http if k % 2 else grpc, k, end, found) for k in range(clients)),
+            *(client(kind, address, k, end, every, found) for k, (kind, address) in enumerate(kinds)),
             disturb(process.pid, http, root, artifacts, end, found),
             watch(process.pid, begin, end, found),
         )
@@ -199,10 +214,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second of all clients; 0: as they can")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = asyncio.run(soak(given.seconds, given.clients, given.workers, Path(folder)))
+        found = uvloop.run(soak(given.seconds, given.clients, given.rate, given.workers, Path(folder)))
     return 0 if report(found, given.seconds) else 1
 
 

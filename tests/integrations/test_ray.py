@@ -5,8 +5,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import onnx
@@ -18,13 +20,15 @@ from onnxla.errors import ArtifactError, CompileError, InputError
 
 ray = pytest.importorskip("ray")
 from ray import serve  # noqa: E402
-from ray._private import ray_constants  # noqa: E402
+from ray._private import auto_init_hook, ray_constants  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 from ray.data import ActorPoolStrategy, DataContext, from_items  # noqa: E402
 
 from onnxla.integrations.ray import OnnxlaPredictor, deployment, share  # noqa: E402
 
 LOOPBACK = "127.0.0.1"
+SECONDS = 300
+"""Nothing takes longer; a worker process of Ray takes some to start."""
 RANDOM = np.random.default_rng(0)
 FIRST, SECOND = RANDOM.normal(size=(16, 64)).astype(np.float32), RANDOM.normal(size=(64, 4)).astype(np.float32)
 ROWS = RANDOM.normal(size=(120, 16)).astype(np.float32)
@@ -53,6 +57,7 @@ def assert_right(y: Any, x: Any) -> None:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """The head, to which the driver belongs, and a node that a test may kill. Nothing listens beyond loopback."""
+    auto_init_hook.enable_auto_connect = False  # threads of handles, which outlive it, would start one of their own
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)  # so that the driver's own address is loopback
@@ -87,7 +92,7 @@ def test_a_batch_job_ends_with_the_right_results_though_a_node_is_killed(cluster
     killed = []
 
     def kill() -> None:
-        end = time.monotonic() + 120
+        end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             if len([p for p in tmp_path.iterdir() if p.name.startswith(dying)]) >= 2:
                 killed.append(len(list(tmp_path.iterdir())))
@@ -110,7 +115,7 @@ def test_a_batch_job_ends_with_the_right_results_though_a_node_is_killed(cluster
         )
         .take_all()
     )
-    killer.join(130)
+    killer.join(SECONDS)
     assert killed and killed[0] < 24, "the node was not killed in the middle of the job"
     assert sorted(row["id"] for row in rows) == list(range(len(ROWS)))
     assert {name for row in rows for name in row} == {"id", "score"}
@@ -129,7 +134,7 @@ def test_workers_of_a_node_have_one_file_and_the_threads_of_their_cpus(cluster: 
             return str(path), path.stat().st_ino, model.num_threads
 
     workers = [Worker.remote() for _ in range(2)]  # type: ignore[attr-defined]
-    one, other = ray.get([worker.look.remote() for worker in workers], timeout=120)
+    one, other = ray.get([worker.look.remote() for worker in workers], timeout=SECONDS)
     assert one == other and one[2] == 2
     for worker in workers:
         ray.kill(worker)
@@ -209,12 +214,12 @@ def served(cluster: Cluster) -> Iterator[tuple[Any, str]]:
 
 def test_requests_that_come_together_run_together_and_are_taken_apart(served: tuple[Any, str]) -> None:
     handle, _ = served
-    before = handle.statistics.remote().result(timeout_s=60)
+    before = handle.statistics.remote().result(timeout_s=SECONDS)
     parts = [ROWS[i : i + 1 + i % 3] for i in range(40)]
     pending = [handle.infer.remote({"x": part}) for part in parts]
     for part, answer in zip(parts, pending, strict=True):
-        assert_right(answer.result(timeout_s=60)["y"], part)
-    after = handle.statistics.remote().result(timeout_s=60)
+        assert_right(answer.result(timeout_s=SECONDS)["y"], part)
+    after = handle.statistics.remote().result(timeout_s=SECONDS)
     assert after["requests"] - before["requests"] == len(parts)
     assert after["rows"] - before["rows"] == sum(map(len, parts))
     assert after["runs"] - before["runs"] < len(parts)
@@ -226,7 +231,7 @@ def test_errors_of_a_handle_are_typed(served: tuple[Any, str]) -> None:
     handle, _ = served
     for wrong in ({"q": ROWS[:1]}, {"x": ROWS[:1].astype(np.float64)}, {"x": ROWS[:1, :3]}, {"x": ROWS[:9]}):
         with pytest.raises(InvalidRequestError):
-            handle.infer.remote(wrong).result(timeout_s=60)
+            handle.infer.remote(wrong).result(timeout_s=SECONDS)
 
 
 def test_the_open_inference_protocol_below_the_prefix(served: tuple[Any, str]) -> None:
@@ -244,3 +249,87 @@ def test_the_open_inference_protocol_below_the_prefix(served: tuple[Any, str]) -
         client.get_model_metadata("other")
     with pytest.raises(Exception, match="admin"):
         client.load_model("network")
+
+
+class Asking:
+    """Threads that ask a handle for random rows and compare the answers, from `with` to its end."""
+
+    def __init__(self, handle: Any, threads: int) -> None:
+        self.answers = 0
+        self._infer = handle.infer  # made once: handles that threads make at the same time tell of the last one's queue
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(threads)
+        self._asking = [self._pool.submit(self._ask, seed) for seed in range(threads)]
+
+    def _ask(self, seed: int) -> int:
+        """The number of answers, all of which were right."""
+        random, answers = np.random.default_rng(seed), 0
+        while not self._stop.is_set():
+            begin = random.integers(len(ROWS) - 3)
+            x = ROWS[begin : begin + random.integers(1, 4)]
+            assert_right(self._infer.remote({"x": x}).result(timeout_s=SECONDS)["y"], x)
+            answers += 1
+        return answers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._pool.shutdown()
+        self.answers = sum(asking.result() for asking in self._asking)
+
+
+def replicas(name: str) -> dict[str, int]:
+    """How many there are in each state."""
+    states = serve.status().applications[name].deployments["network"].replica_states
+    return {str(getattr(state, "value", state)): count for state, count in states.items() if count}
+
+
+def until_replicas_are(name: str, wanted: dict[str, int]) -> None:
+    end = time.monotonic() + SECONDS
+    while replicas(name) != wanted:
+        assert time.monotonic() < end, replicas(name)
+        time.sleep(0.1)
+
+
+def answered_by_both(handle: Any) -> int:
+    """The requests that two replicas have answered, each of them some."""
+    found: dict[str, int] = {}
+    end = time.monotonic() + SECONDS
+    while len(found) < 2 or not all(found.values()):
+        assert time.monotonic() < end, found
+        counts = [handle.statistics.remote() for _ in range(20)]
+        found |= {one["replica"]: one["requests"] for one in (count.result(timeout_s=SECONDS) for count in counts)}
+    return sum(found.values())
+
+
+def test_replicas_come_and_go_with_the_queue_and_lose_no_request(served: tuple[Any, str]) -> None:
+    shared = share(network(), max_batch_size=8, durable=True)
+    scaling = {
+        "min_replicas": 1,
+        "max_replicas": 2,
+        "target_ongoing_requests": 4,
+        "upscale_delay_s": 0.2,
+        "downscale_delay_s": 1,
+        "look_back_period_s": 1,
+        "metrics_interval_s": 0.2,
+    }
+    scaled = deployment(shared, name="network", autoscaling_config=scaling)
+    handle = serve.run(scaled, name="scaled", route_prefix=None)
+    assert replicas("scaled") == {"RUNNING": 1}
+    with Asking(handle, 24) as many:
+        until_replicas_are("scaled", {"RUNNING": 2})
+        answered_by_both(handle)
+    assert answered_by_both(handle) == many.answers
+    with Asking(handle, 1) as few:
+        until_replicas_are("scaled", {"RUNNING": 1})
+    assert few.answers > 0
+    with Asking(handle, 4) as some:
+        serve.run(deployment(shared, name="network", num_replicas=2), name="scaled", route_prefix=None)
+        until_replicas_are("scaled", {"RUNNING": 2})
+        answered_by_both(handle)
+    assert some.answers > 0
+    handle.shutdown()
+    serve.delete("scaled")
+    shared.release()

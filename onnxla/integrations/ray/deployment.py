@@ -92,10 +92,11 @@ class OnnxlaReplica:
         answer.body = b"".join(body)
         return answer
 
-    async def statistics(self) -> dict[str, int]:
-        """Requests, and runs of the model: fewer where they were put together."""
+    async def statistics(self) -> dict[str, Any]:
+        """Which replica this is, its requests, and its runs of the model: fewer where they were put together."""
         (one,) = self._engine.statistics(self._name)
-        return {"requests": one.success.count, "rows": one.inferences, "runs": one.executions}
+        replica = serve.get_replica_context().replica_id.unique_id
+        return {"replica": replica, "requests": one.success.count, "rows": one.inferences, "runs": one.executions}
 
     def check_health(self) -> None:
         """Raises NotReadyError where Serve should replace this replica."""
