@@ -3,7 +3,8 @@
     aio             grpc.aio.server on uvloop
     threads         grpc.server
     threads-loop    grpc.server, whose threads hand each call to an event loop and wait
-    onnxla          onnxla.serving.grpc.server on uvloop
+    onnxla          onnxla.serving.grpc.server, answering on its own thread
+    onnxla-loop     the same, answering on uvloop
 
 All read a `ModelInferRequest` and answer with a `ModelInferResponse` of the same size. Each is a process of its own,
 the client is this one; they are measured in turns, and figures are medians over the rounds.
@@ -50,7 +51,7 @@ class OnLoop(GRPCInferenceServiceServicer):  # type: ignore[misc]
         return echoed(request)
 
 
-class OnThreads(GRPCInferenceServiceServicer):  # type: ignore[misc]
+class AtOnce(GRPCInferenceServiceServicer):  # type: ignore[misc]
     def ModelInfer(self, request: Any, context: Any) -> Any:
         return echoed(request)
 
@@ -80,9 +81,9 @@ async def serve_aio() -> None:
     await server.wait_for_termination()
 
 
-async def serve_ours() -> None:
+async def serve_ours(service: Any) -> None:
     server = Server(OPTIONS, Gate())
-    add_GRPCInferenceServiceServicer_to_server(OnLoop(), server)
+    add_GRPCInferenceServiceServicer_to_server(service, server)
     print(server.add_port(ADDRESS), flush=True)
     server.start()
     await asyncio.Event().wait()
@@ -90,9 +91,10 @@ async def serve_ours() -> None:
 
 SERVERS = {
     "aio": lambda: uvloop.run(serve_aio()),
-    "threads": lambda: serve_threads(OnThreads()),
+    "threads": lambda: serve_threads(AtOnce()),
     "threads-loop": lambda: serve_threads(HandingOver()),
-    "onnxla": lambda: uvloop.run(serve_ours()),
+    "onnxla": lambda: uvloop.run(serve_ours(AtOnce())),
+    "onnxla-loop": lambda: uvloop.run(serve_ours(OnLoop())),
 }
 
 

@@ -122,10 +122,12 @@ def overhead(child: Child, model: str, arrays: Arrays, seconds: float) -> None:
         "gRPC": lambda: grpc_load(child.grpc, grpc_request(model, arrays), 1, seconds),
     }
     for name, load in loads.items():
-        load()
+        load()  # it warms up
         before, cpu = child.in_engine(model), child.cpu()
         measured = load()
         after, spent = child.in_engine(model), child.cpu() - cpu
+        if measured.wrong:
+            raise SystemExit(f"{name}: {measured.wrong} requests had no answer")
         engine = (after[1] - before[1]) / max(1, after[0] - before[0])
         whole = measured.quantile(0.5)
         print(
