@@ -12,7 +12,7 @@ from onnxla.codegen.choices import Way
 from onnxla.codegen.cost import Machine, Work
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.tiling import Shapes, Tiling, choose_tiling, share_out
-from onnxla.codegen.kernels.work import LOAD, ONE, STORE, effort
+from onnxla.codegen.kernels.work import LOAD, ONE, STORE, dot_slots, effort
 from onnxla.codegen.lowering import Lowering
 from onnxla.hlo.types import ElementType
 
@@ -70,7 +70,7 @@ def work_of(cut: Cut, tiling: Tiling, target: Target) -> Work:
     vectors = plan.panels * tiling.vectors + -(-plan.tail_columns // tiling.lanes)
     narrow = tiling.lanes * 4 / target.vector_bytes
     waiting = max(1.0, LATENCY / (tiling.rows * tiling.vectors))
-    sums = rows * vectors * depth * (1 if cut.group == 1 else 2) * waiting
+    sums = rows * vectors * depth * dot_slots(cut.group, target) * waiting
     reads = depth * (rows * panels * ONE + shapes.batches * plan.tiles * vectors * LOAD * max(narrow, 0.5))
     blocks = -(-plan.tiles // (plan.block * plan.tile_shares)) * plan.tile_shares
     right = float(shapes.batches * cut.right_bytes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from onnxla.codegen.cost import Work
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels.winograd_algorithm import Algorithm, exact, floating
-from onnxla.codegen.kernels.work import effort
+from onnxla.codegen.kernels.work import dot_slots, effort
 from onnxla.hlo.types import F32, S16, S32, ElementType
 
 SCRATCH_BYTES = 1 << 20
@@ -134,8 +134,9 @@ class Shape:
 
     @property
     def _product_slots(self) -> float:
-        """A multiply-add of pairs is two operations."""
-        return self.places * self.tiles * self.channels * self.features / self.lanes / PRODUCTS
+        group = self.arithmetic.group
+        products = self.places * self.tiles * self.channels * self.features / self.lanes
+        return products / group * dot_slots(group, self.target) / PRODUCTS
 
     @property
     def _input_slots(self) -> float:

@@ -25,7 +25,6 @@ ARITHMETIC: Mapping[str, float] = {
     "div": 8.0,
     "rem": 20.0,
     "sqrt": 6.0,
-    "dot_accumulate": 2.0,
 }
 """Slots of an operation on a register; 1 for those not named. After Agner Fog's instruction tables (Zen 1 to 4,
 Skylake): how many of them a core starts in a cycle, beside its multiply-adds."""
@@ -41,6 +40,12 @@ Slots: TypeAlias = tuple[float, float, float]
 """Of arithmetic on registers, of memory's ports, and of integers' units: they work beside each other."""
 
 
+def dot_slots(group: int, target: Target) -> float:
+    """Slots of adding up `group` products in each lane: one instruction where the CPU has it, else two."""
+    has_vnni = target.has("avx512vnni") or target.has("avxvnni")
+    return 2.0 if group > 1 and not has_vnni else 1.0
+
+
 def effort_of(kernel: Kernel, target: Target) -> float:
     """The effort of all tasks of a kernel."""
     counter = _Counter(kernel, target)
@@ -54,7 +59,7 @@ def effort(slots: Slots, target: Target) -> float:
 
 class _Counter:
     def __init__(self, kernel: Kernel, target: Target) -> None:
-        self.register = target.vector_bytes
+        self.register, self.target = target.vector_bytes, target
         summed = [o for op in walk(kernel.body) if op.opcode in ("add", "sub") for o in op.operands]
         self.fused = {o for o in summed if o.opcode == "mul" and o.element.is_float}
         """Products that are one instruction with the sum that takes them."""
@@ -111,7 +116,9 @@ class _Counter:
         if op.opcode == "pack":
             return float(op.lanes)
         widest = max(4, *(v.element.bytes * v.lanes for v in (op, *op.operands)))
-        return max(1.0, widest / self.register) * ARITHMETIC.get(op.opcode, 1.0)
+        is_dot = op.opcode == "dot_accumulate"
+        slots = dot_slots(op.attributes[0], self.target) if is_dot else ARITHMETIC.get(op.opcode, 1.0)
+        return max(1.0, widest / self.register) * slots
 
 
 def _known(value: Value, known: Mapping[Value, int]) -> int | None:

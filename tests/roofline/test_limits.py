@@ -21,8 +21,8 @@ from onnxla.runtime.program import Step
 FOUR = Limits(4, 100.0, (Memory("L2", 1_000_000, 200.0), Memory("memory", None, 20.0)), 1e-7, 2e-6)
 
 
-def step(bytes: int = 0, flops: int = 0, tasks: int = 8) -> Step:
-    return Step("s", "fusion", "", bytes, flops, 0, "k", tasks)
+def step(bytes: int = 0, flops: int = 0, tasks: int = 8, effort: int = 0) -> Step:
+    return Step("s", "fusion", "", bytes, flops, 0, "k", tasks, effort)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,8 @@ def step(bytes: int = 0, flops: int = 0, tasks: int = 8) -> Step:
         (step(flops=10**9), 2e-6 + 1e-2, "compute"),
         (step(flops=10**9, tasks=2), 2e-6 + 2e-2, "compute"),  # two of four threads have work
         (step(flops=10**9, tasks=1), 1e-7 + 4e-2, "compute"),
+        (step(flops=10**9, effort=11 * 10**8), 2e-6 + 1e-2, "compute"),
+        (step(flops=10**9, effort=3 * 10**8), 2e-6 + 2.5e-3, "compute"),  # bytes, four to an instruction
         (step(bytes=1_000_000), 2e-6 + 5e-6, "L2"),
         (step(bytes=2_000_000), 2e-6 + 1e-4, "memory"),
         (step(bytes=2_000_000, flops=10**6), 2e-6 + 1e-4, "memory"),

@@ -1,6 +1,7 @@
 """Every way to compute a kernel gives the same values, and does the work that it states."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tests.hlo.case import Case, random
 
 V3 = named_target("x86-64-v3")
 V4 = named_target("x86-64-v4")
+VNNI = replace(V4, features=(*V4.features, "avx512vnni"))
 
 
 def convolution(name: str, x: Sequence[int], w: Sequence[int], window: Window, groups: int = 1) -> Case:
@@ -94,7 +96,7 @@ def test_every_way_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sites(target: Target) -> Iterator[Site]:
-    """The same shapes a little larger, where a kernel's own loops outweigh what is around them."""
+    """The same shapes a little larger, where a kernel's own loops outweigh what is around them; and of bytes."""
     b = Builder("main")
     choices = Choices(Machine.stated(target))
     same = Window.of([3, 3], [1, 1], [1, 1], [1, 1])
@@ -106,10 +108,12 @@ def sites(target: Target) -> Iterator[Site]:
     ):
         kernel = b.constant(random(F32, w))
         lower(b.convolution(x, kernel, window, ConvolutionDimensions.nhwc(2), groups), target, choices=choices)
+    left, right = b.parameter(TensorType(U8, (840, 256))), b.constant(random(S8, (256, 192)))
+    lower(b.dot(left, right, lhs_contracting=[1], rhs_contracting=[0], element=S32), target, choices=choices)
     yield from choices.sites.values()
 
 
-@pytest.mark.parametrize("target", [V3, V4], ids=["avx2", "avx512"])
+@pytest.mark.parametrize("target", [V3, V4, VNNI], ids=["avx2", "avx512", "vnni"])
 def test_ways_state_the_work_that_their_kernels_do(target: Target) -> None:
     wrong, count = [], 0
     for site in sites(target):
@@ -125,6 +129,12 @@ def test_effort_is_about_the_operations_of_a_good_kernel() -> None:
     for site in sites(V3):
         call = site.lowering.calls[-1]
         assert 0.95 < effort_of(call.kernel, V3) / call.kernel.flops < 2.2
+
+
+def test_bytes_are_four_to_an_instruction_where_the_cpu_has_it() -> None:
+    *_, site = sites(VNNI)
+    call = site.lowering.calls[-1]
+    assert 0.25 <= effort_of(call.kernel, VNNI) / call.kernel.flops < 0.4
 
 
 def test_real_measurements_give_a_time_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
