@@ -17,7 +17,9 @@ from onnxla.frontends.onnx.rules.quantized_values import (
 )
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import F32, S32, Shape
+from onnxla.hlo.ops.shape import Broadcast, Reshape, Transpose
+from onnxla.hlo.ops.structural import Constant
+from onnxla.hlo.types import F32, S8, S32, U8, Shape
 
 
 def integer_matmul(
@@ -31,6 +33,8 @@ def integer_matmul(
 
     A zero point of lhs stretches over [..., rows, 1], one of rhs over [..., 1, columns]; None is zero.
     """
+    if rhs_zero is not None:
+        rhs, rhs_zero = _signed(b, rhs, rhs_zero)
     if len(rhs.shape) == 2:
         sums = b.dot(lhs, rhs, [len(lhs.shape) - 1], [0], element=S32)
     else:
@@ -50,6 +54,18 @@ def integer_matmul(
         both = _product(b, lhs_zero, rhs_zero, shape)
         sums = b.add(sums, b.multiply(b.broadcast_scalar(depth, shape), both))
     return sums
+
+
+def _signed(b: Builder, weights: Instruction, zero: Instruction) -> tuple[Instruction, Instruction | None]:
+    """Constant u8 and their zero point, both less 128: bytes with a sign are what CPUs multiply with others."""
+    source = weights
+    while isinstance(source.op, Transpose | Reshape | Broadcast):
+        (source,) = source.operands
+    if weights.tensor_type.element is not U8 or not isinstance(source.op, Constant):
+        return weights, zero
+    moved = [b.add(b.convert(v, S32), b.full(v.shape, -128, S32)) for v in (weights, zero)]
+    centred = isinstance(zero.op, Constant) and bool((zero.op.literal.array == 128).all())
+    return b.convert(moved[0], S8), None if centred else moved[1]
 
 
 def _sum_of(b: Builder, value: Instruction, dimension: int) -> Instruction:

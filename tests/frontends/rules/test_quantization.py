@@ -9,7 +9,8 @@ from onnx import TensorProto, helper
 
 from onnxla.errors import OnnxlaError
 from onnxla.frontends.onnx.importer import import_model
-from onnxla.hlo.types import Array
+from onnxla.hlo.ops.contraction import Dot
+from onnxla.hlo.types import S8, U8, Array
 from tests.frontends.witness import check_against_onnxruntime, model_of, run_imported
 
 SMALL = [np.int8, np.uint8]
@@ -130,6 +131,18 @@ def test_matmul_integer(a: Any, w: Any, held: tuple[str, ...]) -> None:
         "zw": bytes_of((5,), w, 2),
     }
     check("MatMulInteger", inputs, held, opset=10)
+
+
+@pytest.mark.parametrize("zero", [1, 128, 255])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_constant_weights_without_a_sign_get_one(zero: int, batch: tuple[int, ...]) -> None:
+    fed = {"a": bytes_of((*batch, 3, 8), np.uint8)}
+    held = {"w": bytes_of((*batch, 8, 5), np.uint8, 1), "za": np.array(7, np.uint8), "zw": np.array(zero, np.uint8)}
+    node = helper.make_node("MatMulInteger", ["a", "w", "za", "zw"], ["y"])
+    model = model_of([node], fed, ["y"], initializers=held, opset=10)
+    check_against_onnxruntime(model, fed)
+    (product,) = (i for i in import_model(model).module.entry.instructions() if isinstance(i.op, Dot))
+    assert [o.tensor_type.element for o in product.operands] == [U8, S8]
 
 
 def test_matmul_integer_in_batches() -> None:
