@@ -5,14 +5,14 @@ what it needs and nothing about protobuf.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias, overload
+from typing import NoReturn
 
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, NodeProto
 
 from onnxla.errors import CompileError, DynamicShapeError, Problem, ShapeError, SourceNode, UnsupportedOpError
 from onnxla.frontends.onnx.failed_values import Binding
 from onnxla.frontends.onnx.host import Host
-from onnxla.frontends.onnx.node_form import kind_name
+from onnxla.frontends.onnx.node_attributes import Int, NodeAttributes
 from onnxla.frontends.onnx.values import ChosenStrings, OptionalValue, SequenceValue, StringConstant, Value, describe
 from onnxla.frontends.poison import Poison
 from onnxla.frontends.problems import FOR_ONNX, Poisoned, ProblemFound, text_problem
@@ -20,33 +20,14 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 
-Int: TypeAlias = int
-Float: TypeAlias = float
-# The class below has methods of these names, which hide the types in its own annotations.
-
 MOST_PIECES = 1 << 13
 """Instructions that a rule writes out for one node."""
 
 MOST_OF_A_TABLE = 1 << 27
 """Elements that a rule writes out, of positions or weights: half a gigabyte or so."""
 
-_REQUIRED: Any = object()
-"""The default of a read that must succeed."""
 
-_FIELD_OF_TYPE: dict[int, str] = {
-    AttributeProto.FLOAT: "f",
-    AttributeProto.INT: "i",
-    AttributeProto.STRING: "s",
-    AttributeProto.TENSOR: "t",
-    AttributeProto.GRAPH: "g",
-    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
-    AttributeProto.FLOATS: "floats",
-    AttributeProto.INTS: "ints",
-    AttributeProto.STRINGS: "strings",
-}
-
-
-class NodeView:
+class NodeView(NodeAttributes):
     """One node of the model while its rule runs."""
 
     def __init__(
@@ -57,11 +38,10 @@ class NodeView:
         attributes: Mapping[str, AttributeProto],
         host: Host,
     ) -> None:
+        super().__init__(attributes, host)
         self.source = source
-        self.host = host
         self._node = node
         self._inputs = tuple(inputs)
-        self._attributes = attributes
 
     @property
     def op_type(self) -> str:
@@ -185,99 +165,6 @@ class NodeView:
     def optional_constant_ints(self, i: Int) -> tuple[Int, ...] | None:
         return self.constant_ints(i) if self.has_input(i) else None
 
-    # Attributes
-
-    def has(self, name: str) -> bool:
-        """Whether the attribute is written down."""
-        return name in self._attributes
-
-    @overload
-    def int(self, name: str) -> Int: ...
-    @overload
-    def int(self, name: str, default: Int) -> Int: ...
-    @overload
-    def int(self, name: str, default: None) -> Int | None: ...
-    def int(self, name: str, default: Any = _REQUIRED) -> Any:
-        return self._read(name, AttributeProto.INT, int, default)
-
-    @overload
-    def float(self, name: str) -> Float: ...
-    @overload
-    def float(self, name: str, default: Float) -> Float: ...
-    @overload
-    def float(self, name: str, default: None) -> Float | None: ...
-    def float(self, name: str, default: Any = _REQUIRED) -> Any:
-        return self._read(name, AttributeProto.FLOAT, float, default)
-
-    @overload
-    def string(self, name: str) -> str: ...
-    @overload
-    def string(self, name: str, default: str) -> str: ...
-    @overload
-    def string(self, name: str, default: None) -> str | None: ...
-    def string(self, name: str, default: Any = _REQUIRED) -> Any:
-        return self._read(name, AttributeProto.STRING, self._text, default)
-
-    @overload
-    def ints(self, name: str) -> tuple[Int, ...]: ...
-    @overload
-    def ints(self, name: str, default: tuple[Int, ...]) -> tuple[Int, ...]: ...
-    @overload
-    def ints(self, name: str, default: None) -> tuple[Int, ...] | None: ...
-    def ints(self, name: str, default: Any = _REQUIRED) -> Any:
-        return self._read(name, AttributeProto.INTS, tuple, default)
-
-    @overload
-    def floats(self, name: str) -> tuple[Float, ...]: ...
-    @overload
-    def floats(self, name: str, default: tuple[Float, ...]) -> tuple[Float, ...]: ...
-    @overload
-    def floats(self, name: str, default: None) -> tuple[Float, ...] | None: ...
-    def floats(self, name: str, default: Any = _REQUIRED) -> Any:
-        return self._read(name, AttributeProto.FLOATS, tuple, default)
-
-    @overload
-    def strings(self, name: str) -> tuple[str, ...]: ...
-    @overload
-    def strings(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]: ...
-    @overload
-    def strings(self, name: str, default: None) -> tuple[str, ...] | None: ...
-    def strings(self, name: str, default: Any = _REQUIRED) -> Any:
-        return self._read(name, AttributeProto.STRINGS, lambda items: tuple(self._text(s) for s in items), default)
-
-    def tensor(self, name: str) -> Array | None:
-        """A tensor attribute as an array, or None where it is not written down."""
-        array: Array | None = self._read(name, AttributeProto.TENSOR, self.host.tensor, None)
-        return array
-
-    def sparse_tensor(self, name: str) -> Array:
-        """A sparse tensor attribute, which must be there, as a dense array."""
-        array: Array = self._read(name, AttributeProto.SPARSE_TENSOR, self.host.dense_tensor, _REQUIRED)
-        return array
-
-    def graph(self, name: str) -> GraphProto:
-        """A subgraph attribute, which must be there."""
-        graph: GraphProto = self._read(name, AttributeProto.GRAPH, lambda g: g, _REQUIRED)
-        return graph
-
-    def _read(self, name: str, kind: Int, convert: Any, default: Any) -> Any:
-        attribute = self._attributes.get(name)
-        if attribute is None:
-            if default is _REQUIRED:
-                self.malformed(f"the attribute {name} is missing")
-            return default
-        # Models of the first IR versions leave the type out.
-        if attribute.type not in (kind, AttributeProto.UNDEFINED):
-            found, wanted = (kind_name(code) for code in (attribute.type, kind))
-            self.malformed(f"the attribute {name} is {found}, not {wanted}")
-        return convert(getattr(attribute, _FIELD_OF_TYPE[kind]))
-
-    def _text(self, value: bytes) -> str:
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            self.malformed("a string attribute is not UTF-8")
-
     # Subgraphs
 
     def import_body(
@@ -301,7 +188,6 @@ class NodeView:
     # Ways to stop
 
     def unsupported(self, cause: str, hint: str = "") -> NoReturn:
-        """This case of the operator has no import rule."""
         self._stop(UnsupportedOpError, cause, hint)
 
     def require_pieces(self, count: Int) -> None:
@@ -330,7 +216,6 @@ class NodeView:
         raise ProblemFound(Problem(DynamicShapeError, cause, self.source, details, hint or FOR_ONNX[DynamicShapeError]))
 
     def malformed(self, cause: str) -> NoReturn:
-        """The node is not what the standard says a node of its operator is."""
         self._stop(CompileError, f"{self.op_type}: {cause}", "")
 
     def _stop(self, kind: type[CompileError], cause: str, hint: str) -> NoReturn:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx.defs
 import pytest
 from onnx import FunctionProto, NodeProto, TensorProto, helper
 
@@ -201,6 +202,57 @@ def test_the_form_of_a_node_is_wrong_whatever_it_reads(cause: str, wrong: NodePr
     behind = error_of([node("Wave", ["x"], ["v"], name="wave"), wrong], {"y": F})
     assert [p.cause for p in behind.problems][1:] == [cause]
     assert [p.cause for p in error_of([node("Neg", ["x"], ["v"]), wrong], {"y": F}).problems] == [cause]
+
+
+ELEMENT_TYPES = (
+    "Attention.softmax_precision Bernoulli.dtype BitCast.to Cast.to DequantizeLinear.output_dtype EyeLike.dtype "
+    "GroupNormalization.stash_type LayerNormalization.stash_type MelWeightMatrix.output_datatype Multinomial.dtype "
+    "QuantizeLinear.output_dtype QuantizeLinear.precision RMSNormalization.stash_type RandomNormalLike.dtype "
+    "RandomUniformLike.dtype"
+).split()
+WORDS = (
+    "AveragePool.auto_pad BitShift.direction Conv.auto_pad ConvInteger.auto_pad ConvTranspose.auto_pad "
+    "DepthToSpace.mode GRU.direction Gelu.approximate GridSample.mode GridSample.padding_mode LSTM.direction "
+    "LpPool.auto_pad MaxPool.auto_pad Pad.mode QLinearConv.auto_pad RNN.direction "
+    "Resize.coordinate_transformation_mode Resize.keep_aspect_ratio_policy Resize.mode Resize.nearest_mode "
+    "RoiAlign.coordinate_transformation_mode RoiAlign.mode ScatterElements.reduction ScatterND.reduction "
+    "SpaceToDepth.mode TensorScatter.mode"
+).split()
+LEARNT_WORDS = (
+    "LinearClassifier.post_transform LinearRegressor.post_transform Normalizer.norm SVMClassifier.kernel_type "
+    "SVMClassifier.post_transform SVMRegressor.kernel_type TreeEnsembleClassifier.post_transform "
+    "TreeEnsembleRegressor.aggregate_function TreeEnsembleRegressor.post_transform"
+).split()
+PLAIN = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "x", "STRINGS": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "cause"),
+    [
+        *((place, 999, "{operator}: no element type for ONNX data type 999") for place in ELEMENT_TYPES),
+        *((place, "wave", "{attribute}='wave' is not known") for place in WORDS),
+        *((f"ai.onnx.ml.{place}", "wave", "{attribute}='wave' is not known") for place in LEARNT_WORDS),
+    ],
+)
+def test_what_an_attribute_says_is_wrong_whatever_the_inputs_are(place: str, wrong: Any, cause: str) -> None:
+    domain, operator, attribute = (*[""], *place.rsplit(".", 2))[-3:]
+    opset = onnx.defs.onnx_opset_version() if not domain else 1
+    schema = onnx.defs.get_schema(operator, opset, domain)
+    given = {name: PLAIN[a.type.name] for name, a in schema.attributes.items() if a.required} | {attribute: wrong}
+    if domain:
+        given |= {"rho": [1.0], "coefficients": [1.0], "classlabels_ints": [1], "classlabels_int64s": [1]}
+        given = {name: value for name, value in given.items() if name in schema.attributes}
+    reader = node(operator, ["v"] * max(schema.min_input, 1), ["y"], domain=domain, **given)
+    model = model_of(
+        [node("Wave", ["x"], ["v"], name="wave"), reader],
+        {"x": X},
+        {"y": F},
+        opset=onnx.defs.onnx_opset_version(),
+        domains={domain: opset} if domain else {},
+    )
+    with pytest.raises(CompileError) as caught:
+        import_model(model)
+    assert [p.cause for p in caught.value.problems][1:] == [cause.format(operator=operator, attribute=attribute)]
 
 
 def test_inputs_that_are_left_out_at_the_end_are_not_too_many() -> None:

@@ -167,13 +167,8 @@ def swish(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("Gelu", since=20)
 def gelu(node: NodeView, b: Builder) -> Instruction:
-    match node.string("approximate", "none"):
-        case "none":
-            return _rounded_once(node, b, lambda x: gelu_of(b, x))
-        case "tanh":
-            return _rounded_once(node, b, lambda x: tanh_gelu_of(b, x))
-        case other:
-            node.unsupported(f"approximate={other!r} is not known", "none and tanh are")
+    form = tanh_gelu_of if node.word("approximate", ("none", "tanh"), "none") == "tanh" else gelu_of
+    return _rounded_once(node, b, lambda x: form(b, x))
 
 
 def gelu_of(b: Builder, x: Instruction) -> Instruction:

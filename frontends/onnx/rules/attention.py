@@ -1,6 +1,5 @@
 """Attention and TensorScatter of ai.onnx 23 and later."""
 
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.attention_core import (
@@ -25,6 +24,7 @@ Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID_LENGTHS = range(7)
 @onnx_op("Attention", since=23)
 def attention(node: NodeView, b: Builder) -> list[Instruction]:
     """Y, present_key, present_value and the scores at the stage that qk_matmul_output_mode names."""
+    softmax_element, mode = node.optional_element("softmax_precision"), _scores_mode(node)
     q = _by_heads(node, b, Q, "q_num_heads")
     k, v = (_by_heads(node, b, i, "kv_num_heads") for i in (K, V))
     if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3] or q.shape[1] % max(k.shape[1], 1):
@@ -37,7 +37,6 @@ def attention(node: NodeView, b: Builder) -> list[Instruction]:
         k = b.concatenate([node.input(PAST_KEY), k], 2)
         v = b.concatenate([node.input(PAST_VALUE), v], 2)
     scale = node.float("scale", None)
-    precision = node.int("softmax_precision", 0)
     stages = attend(
         b,
         q,
@@ -46,10 +45,10 @@ def attention(node: NodeView, b: Builder) -> list[Instruction]:
         scale_for(node, q.shape[3]) if scale is None else scale,
         _masking(node, b, q, k, past),
         softcap=node.float("softcap", 0.0),
-        softmax_element=element_of_code(precision) if precision else None,
+        softmax_element=softmax_element,
     )
     y = stages.output if len(node.input(Q).shape) == 4 else heads_last(b, stages.output)
-    return [y, k, v, b.convert(_stage(node, stages), q.tensor_type.element)]
+    return [y, k, v, b.convert(_stages(stages)[mode], q.tensor_type.element)]
 
 
 def _by_heads(node: NodeView, b: Builder, i: int, heads_attribute: str) -> Instruction:
@@ -107,21 +106,24 @@ def _stretched_mask(b: Builder, mask: Instruction, keys: int) -> Instruction:
     return b.pad(mask, b.constant(hidden, mask.tensor_type.element), [0] * 4, [0, 0, 0, missing])
 
 
-def _stage(node: NodeView, stages: Attended) -> Instruction:
+def _scores_mode(node: NodeView) -> int:
+    """Which of `_stages` is wanted."""
     mode = node.int("qk_matmul_output_mode", 0)
     if not 0 <= mode <= 3:
         node.unsupported(f"qk_matmul_output_mode={mode} is not known", "0 to 3 are")
-    return (stages.scores, stages.capped, stages.masked, stages.probabilities)[mode]
+    return mode
+
+
+def _stages(scores: Attended) -> tuple[Instruction, ...]:
+    return scores.scores, scores.capped, scores.masked, scores.probabilities
 
 
 @onnx_op("TensorScatter", since=24)
 def tensor_scatter(node: NodeView, b: Builder) -> Instruction:
     """A cache with `update` written at write_indices[batch] along an axis, wrapping round where circular."""
+    mode = node.word("mode", ("linear", "circular"), "linear")
     cache, update = node.input(0), node.input(1)
     axis = normal_axis(node, node.int("axis", -2), len(cache.shape))
-    mode = node.string("mode", "linear")
-    if mode not in ("linear", "circular"):
-        node.unsupported(f"mode={mode!r} is not known", "linear and circular are")
     if axis == 0 or update.shape[:axis] + update.shape[axis + 1 :] != cache.shape[:axis] + cache.shape[axis + 1 :]:
         node.shape_error(f"an update {update.tensor_type} does not fit the cache {cache.tensor_type} along axis {axis}")
     if 0 in update.shape:

@@ -67,6 +67,8 @@ def cast_like(node: NodeView, b: Builder) -> Value:
 def cast_to(node: NodeView, b: Builder, code: int) -> Value:
     """Input 0 as the element type `code`. Strings are read as numbers where they are known."""
     element = None if code == STRING else element_of_code(code)
+    if element is F8E8M0FNU:
+        _round_mode(node)  # it may be wrong whatever the input is
     x = node.value(0)
     if element is None:
         return x if isinstance(x, (StringConstant, ChosenStrings)) else _written(node)
@@ -100,8 +102,7 @@ def _read(node: NodeView, strings: Sequence[str], element: ElementType) -> Array
 
 @onnx_op("BitCast", since=26)
 def bit_cast(node: NodeView, b: Builder) -> Instruction:
-    element = element_of_code(node.int("to"))
-    x = node.input(0)
+    element, x = node.element("to"), node.input(0)
     if element.bits != x.tensor_type.element.bits:
         node.shape_error(f"{x.tensor_type.element} and {element} differ in width")
     return b.bitcast_convert(x, x.tensor_type.with_element(element))
@@ -116,7 +117,7 @@ def convert(node: NodeView, b: Builder, x: Instruction, element: ElementType) ->
         return x
     saturate = bool(node.int("saturate", 1))
     if element is F8E8M0FNU:
-        return _to_power_of_two(node, b, x, node.string("round_mode", "up"), saturate)
+        return _to_power_of_two(b, x, _round_mode(node), saturate)
     if saturate and element in SATURATING:
         x = x if x.tensor_type.element is F64 else b.convert(x, F32)
         limit = float(ml_dtypes.finfo(element.dtype).max)  # type: ignore[no-untyped-call]
@@ -127,7 +128,12 @@ def convert(node: NodeView, b: Builder, x: Instruction, element: ElementType) ->
     return b.convert(x, element)
 
 
-def _to_power_of_two(node: NodeView, b: Builder, x: Instruction, round_mode: str, saturate: bool) -> Instruction:
+def _round_mode(node: NodeView) -> str:
+    """How a number becomes a power of two."""
+    return node.word("round_mode", ("up", "nearest", "down"), "up")
+
+
+def _to_power_of_two(b: Builder, x: Instruction, round_mode: str, saturate: bool) -> Instruction:
     """f8e8m0fnu holds the exponent of an f32 alone, so rounding is integer arithmetic on its bits.
 
     NaN and infinity become NaN. The sign is dropped; ONNX leaves negative numbers undefined.
@@ -149,10 +155,8 @@ def _to_power_of_two(node: NodeView, b: Builder, x: Instruction, round_mode: str
             # A tie goes up, except from the subnormal exponent 0 to 1.
             tie = b.and_(b.compare(fraction, half, "EQ"), b.compare(exponent, word(0), "GT"))
             up = b.or_(b.compare(fraction, half, "GT"), tie)
-        case "down":
-            up = b.compare(bits, bits, "NE")
         case _:
-            node.unsupported(f"round_mode={round_mode!r} is not known", "up, nearest and down are")
+            up = b.compare(bits, bits, "NE")
     ceiling = LARGEST_EXPONENT if saturate else INFINITE_EXPONENT
     finite = b.compare(exponent, word(INFINITE_EXPONENT), "LT")
     rounded = b.minimum(b.add(exponent, b.convert(up, U32)), word(ceiling))

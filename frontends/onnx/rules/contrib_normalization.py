@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.axes import kept_shape, normal_axis
@@ -80,7 +79,7 @@ def skip_simplified_layer_normalization(node: NodeView, b: Builder) -> list[Inst
 @onnx_op("SimplifiedLayerNormalization", domain=MICROSOFT)
 def simplified_layer_normalization(node: NodeView, b: Builder) -> list[Instruction]:
     """x / sqrt(mean(x^2) + epsilon) * scale over the dimensions from `axis` on, and 1 / that root."""
-    given = node.input(0)
+    stash, given = node.element("stash_type", F32), node.input(0)
     axis = normal_axis(node, node.int("axis", -1), len(given.shape))
     dimensions = range(axis, len(given.shape))
     x = widen(b, given)
@@ -88,7 +87,6 @@ def simplified_layer_normalization(node: NodeView, b: Builder) -> list[Instructi
     scale = node.input(1)
     y = b.multiply(x, spread_over(b, deviation, x, dimensions))
     y = b.multiply(y, b.numpy_broadcast(b.convert(scale, x.tensor_type.element), x.shape))
-    stash = element_of_code(node.int("stash_type", 1))
     kept = b.convert(b.reshape(deviation, kept_shape(x.shape, dimensions)), stash)
     return [b.convert(y, scale.tensor_type.element), kept]
 

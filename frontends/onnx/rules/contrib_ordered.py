@@ -5,7 +5,6 @@ of the second kind keeps its declared shape, and its elements are those of the t
 tiled orders 2 to 4 are made for one device's instructions, and refused.
 """
 
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.attention_core import heads_first, heads_last, sees_past
@@ -61,9 +60,9 @@ def quantize_with_order(node: NodeView, b: Builder) -> Instruction:
 
 @onnx_op("DequantizeWithOrder", domain=MICROSOFT)
 def dequantize_with_order(node: NodeView, b: Builder) -> Instruction:
-    known = (BY_COLUMNS, BY_ROWS)
+    known, element = (BY_COLUMNS, BY_ROWS), node.element("to")
     x = _by_rows(b, node.input(0), _order(node, "order_input", known))
-    value = b.convert(dequantize(b, x, scalar(node, b, 1), None), element_of_code(node.int("to")))
+    value = b.convert(dequantize(b, x, scalar(node, b, 1), None), element)
     return _in_order(b, value, _order(node, "order_output", known))
 
 

@@ -18,6 +18,7 @@ from onnxla.frontends.onnx.rules.recurrent import (
     W,
     X,
     checked,
+    direction_of,
     lstm_cells,
     project,
     run_layer,
@@ -52,12 +53,13 @@ class QuantizedWeights:
 @onnx_op("DynamicQuantizeLSTM", domain="com.microsoft")
 def dynamic_quantize_lstm(node: NodeView, b: Builder) -> list[Instruction]:
     """W is [directions, inputs, 4 * hidden], R [directions, hidden, 4 * hidden]: transposed, as against LSTM."""
+    direction = direction_of(node)
     x, weights, recurrence = node.input(X), node.input(W), node.input(R)
     directions, hidden = recurrence.shape[0], recurrence.shape[1]
     fits = weights.shape == (directions, x.shape[2], 4 * hidden)
     if not fits or recurrence.shape != (directions, hidden, 4 * hidden):
         node.shape_error("W and R must be [directions, inputs, 4 * hidden] and [directions, hidden, 4 * hidden]")
-    layer = checked(Layer(node, b, 4, x, hidden, directions, batch_first=False))
+    layer = checked(Layer(node, b, 4, x, hidden, directions, batch_first=False, direction=direction))
     all_directions = range(directions)
     projections = [
         project(layer, _weights(layer, d, W, W_SCALE, W_ZERO), summed_bias(layer, d)) for d in all_directions

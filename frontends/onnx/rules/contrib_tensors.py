@@ -90,10 +90,8 @@ def expand_dims(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("CDist", domain=MICROSOFT)
 def pairwise_distances(node: NodeView, b: Builder) -> Instruction:
     """[rows of A, rows of B]: euclidean distances, or their squares."""
+    metric = node.word("metric", ("euclidean", "sqeuclidean"), "sqeuclidean")
     left, right = node.input(0), node.input(1)
-    metric = node.string("metric", "sqeuclidean")
-    if metric not in ("euclidean", "sqeuclidean"):
-        node.unsupported(f"metric={metric!r} is not known", "euclidean and sqeuclidean are")
     if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[1]:
         node.shape_error(f"the rows of {left.tensor_type} and {right.tensor_type} differ")
     shape = (left.shape[0], *right.shape)

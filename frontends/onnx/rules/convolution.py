@@ -8,7 +8,7 @@ from onnxla.frontends.onnx.broadcasting import broadcast_from_axis
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.precision import wide_element, widen
-from onnxla.frontends.onnx.rules.windows import per_dimension, read_sliding
+from onnxla.frontends.onnx.rules.windows import per_dimension, read_auto_pad, read_sliding
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.window import ConvolutionDimensions, Window, WindowDimension
@@ -16,6 +16,7 @@ from onnxla.hlo.window import ConvolutionDimensions, Window, WindowDimension
 
 @onnx_op("Conv")
 def conv(node: NodeView, b: Builder) -> Instruction:
+    read_auto_pad(node)  # it may be wrong whatever the inputs are
     return convolve(node, b, node.input(0))
 
 
@@ -55,13 +56,14 @@ def _with_bias(
 @onnx_op("ConvTranspose")
 def conv_transpose(node: NodeView, b: Builder) -> Instruction:
     """A convolution over the input spread out by the strides, with the weights turned around."""
+    auto_pad = read_auto_pad(node)
     x, weight = node.input(0), node.input(1)
     rank, group = _check_operands(node, x, weight), node.int("group", 1)
     if weight.shape[0] != x.shape[1] or x.shape[1] % group:
         node.shape_error(f"{x.shape[1]} channels do not fit weights {weight.tensor_type}")
     kernel = weight.shape[2:]
     strides, dilations = per_dimension(node, "strides", rank), per_dimension(node, "dilations", rank)
-    low, outputs = _transposed_padding(node, x.shape[2:], kernel, strides, dilations)
+    low, outputs = _transposed_padding(node, x.shape[2:], kernel, strides, dilations, auto_pad)
     dimensions = []
     for d in range(rank):
         extent = (kernel[d] - 1) * dilations[d] + 1
@@ -86,14 +88,18 @@ def _output_features_first(b: Builder, weight: Instruction, group: int) -> Instr
 
 
 def _transposed_padding(
-    node: NodeView, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    node: NodeView,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    auto_pad: str,
 ) -> tuple[list[int], list[int]]:
     """What is cropped in front, and the output size, of each spatial dimension."""
     rank = len(sizes)
     extra = node.ints("output_padding", None) or (0,) * rank
     wished = node.ints("output_shape", None)
     pads = node.ints("pads", None) or (0,) * (2 * rank)
-    auto_pad = node.string("auto_pad", "NOTSET")
     if len(extra) != rank or len(pads) != 2 * rank or (wished and len(wished) not in (rank, rank + 2)):
         node.shape_error(f"output_padding, pads or output_shape do not fit {rank} spatial dimensions")
     low, outputs = [], []

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.axes import normal_axis
@@ -41,11 +40,11 @@ def _diagonal_distance(b: Builder, shape: Shape) -> Instruction:
 @onnx_op("EyeLike", since=9)
 def eye_like(node: NodeView, b: Builder) -> Instruction:
     """Ones on diagonal k: above the main one where k > 0."""
+    wished = node.element("dtype") if node.has("dtype") else None
     x = node.input(0)
     if len(x.shape) != 2:
         node.shape_error(f"{x.tensor_type} is not a matrix")
-    data_type = node.int("dtype", None)
-    element = x.tensor_type.element if data_type is None else element_of_code(data_type)
+    element = wished or x.tensor_type.element
     distance = _diagonal_distance(b, x.shape)
     return b.convert(b.compare(distance, b.full_like(distance, node.int("k", 0)), "EQ"), element)
 

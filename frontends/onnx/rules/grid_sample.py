@@ -16,19 +16,14 @@ CUBIC_A = -0.75
 @onnx_op("GridSample", since=16)
 def grid_sample(node: NodeView, b: Builder) -> Instruction:
     """The last dimension of the grid holds a place in -1..1 for each spatial dimension, the last one first."""
-    given, grid = node.input(0), node.input(1)
+    mode = node.word("mode", ("linear", "bilinear", "nearest", "cubic", "bicubic"), "linear").removeprefix("bi")
+    padding = node.word("padding_mode", ("zeros", "border", "reflection"), "zeros")
+    given, grid, aligned = node.input(0), node.input(1), bool(node.int("align_corners", 0))
     sizes, rank = given.shape[2:], len(given.shape) - 2
     if rank < 1 or len(grid.shape) != rank + 2 or grid.shape[-1] != rank or grid.shape[0] != given.shape[0]:
         node.shape_error("the grid does not fit the image")
     if 0 in sizes:
         node.shape_error("an image without elements cannot be read")
-    mode = node.string("mode", "linear").removeprefix("bi")
-    padding, aligned = node.string("padding_mode", "zeros"), bool(node.int("align_corners", 0))
-    if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
-        node.unsupported(
-            f"mode={mode!r} with padding_mode={padding!r} is not known",
-            "nearest, linear and cubic with zeros, border and reflection are",
-        )
     image = given if mode == "nearest" or given.tensor_type.element.is_float else b.convert(given, F32)
     image = image if mode == "nearest" else widen(b, image)
     element = image.tensor_type.element if mode != "nearest" else widen(b, grid).tensor_type.element

@@ -19,6 +19,8 @@ from onnxla.hlo.types import PRED, S64, ElementType, Shape, TensorType
 
 OPCODE_OF_REDUCTION = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 OPCODE_OF_BOOLEAN_REDUCTION = {"add": "or", "mul": "and", "max": "or", "min": "and"}
+REDUCTIONS = ("none", *OPCODE_OF_REDUCTION)
+"""What an update does to the element it meets: it replaces it, or is combined with it."""
 
 
 def wrap_negative(b: Builder, indices: Instruction, size: int) -> Instruction:
@@ -118,6 +120,7 @@ def _wrap_index_vectors(b: Builder, indices: Instruction, sizes: Sequence[int]) 
 @onnx_op("ScatterElements", since=11)
 def scatter_elements(node: NodeView, b: Builder) -> Instruction:
     """data[i, indices[i, j, k], k] = updates[i, j, k] for axis 1, or combined with what stands there."""
+    reduction = node.word("reduction", REDUCTIONS, "none")
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     rank = len(x.shape)
     axis = normal_axis(node, node.int("axis", 0), rank)
@@ -126,33 +129,34 @@ def scatter_elements(node: NodeView, b: Builder) -> Instruction:
     indices = wrap_negative(b, indices, x.shape[axis])
     others = tuple(d for d in range(rank) if d != axis)
     if all(indices.shape[d] == x.shape[d] for d in others):
-        op = _scatter(node, b, x, window=(), inserted=(axis,), indexed=(axis,), batch=others, vector_dim=rank)
+        op = _scatter(b, x, reduction, window=(), inserted=(axis,), indexed=(axis,), batch=others, vector_dim=rank)
         return b.scatter(x, indices, updates, op)
     # Updates that cover only a corner of data name every coordinate.
     type = TensorType(indices.tensor_type.element, indices.shape)
     coordinates = [b.reshape(indices if d == axis else b.iota(type, d), (*type.shape, 1)) for d in range(rank)]
     everywhere = tuple(range(rank))
-    op = _scatter(node, b, x, window=(), inserted=everywhere, indexed=everywhere, batch=(), vector_dim=rank)
+    op = _scatter(b, x, reduction, window=(), inserted=everywhere, indexed=everywhere, batch=(), vector_dim=rank)
     return b.scatter(x, b.concatenate(coordinates, rank), updates, op)
 
 
 @onnx_op("ScatterND", since=11)
 def scatter_nd(node: NodeView, b: Builder) -> Instruction:
     """The last dimension of the indices names where each slice of updates goes."""
+    reduction = node.word("reduction", REDUCTIONS, "none")
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     depth, index_rank = indices.shape[-1], len(indices.shape)
     if depth > len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
         node.shape_error("updates do not fit data and indices")
     indexed = tuple(range(depth))
     window = tuple(range(index_rank - 1, len(updates.shape)))
-    op = _scatter(node, b, x, window, inserted=indexed, indexed=indexed, batch=(), vector_dim=index_rank - 1)
+    op = _scatter(b, x, reduction, window, inserted=indexed, indexed=indexed, batch=(), vector_dim=index_rank - 1)
     return b.scatter(x, _wrap_index_vectors(b, indices, x.shape[:depth]), updates, op)
 
 
 def _scatter(
-    node: NodeView,
     b: Builder,
     x: Instruction,
+    reduction: str,
     window: Shape,
     inserted: Shape,
     indexed: Shape,
@@ -168,18 +172,14 @@ def _scatter(
         index_vector_dim=vector_dim,
         indices_are_sorted=False,
         unique_indices=False,
-        to_apply=_combiner(node, b, x.tensor_type.element),
+        to_apply=_combiner(b, x.tensor_type.element, reduction),
     )
 
 
-def _combiner(node: NodeView, b: Builder, element: ElementType) -> Computation:
-    """What an update does to the element it meets: replace it, or the attribute `reduction`."""
-    reduction = node.string("reduction", "none")
+def _combiner(b: Builder, element: ElementType, reduction: str) -> Computation:
     if reduction == "none":
         return replacement(element)
     opcodes = OPCODE_OF_BOOLEAN_REDUCTION if element is PRED else OPCODE_OF_REDUCTION
-    if reduction not in opcodes:
-        node.unsupported(f"reduction={reduction!r} is not known", "none, add, mul, max and min are")
     return b.combiner(opcodes[reduction], element)
 
 

@@ -55,16 +55,11 @@ def not_(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("BitShift", since=11)
 def bit_shift(node: NodeView, b: Builder) -> Instruction:
     """A shift by the width or more gives 0, or -1 for a negative number to the right: HLO's rule too."""
+    direction = node.word("direction", ("LEFT", "RIGHT"))
     x, y = binary_operands(node, b)
-    match node.string("direction"):
-        case "LEFT":
-            return b.binary("shift-left", x, y)
-        case "RIGHT" if x.tensor_type.element.is_signed:
-            return b.binary("shift-right-arithmetic", x, y)
-        case "RIGHT":
-            return b.binary("shift-right-logical", x, y)
-        case other:
-            node.unsupported(f"direction={other!r} is not known", "LEFT and RIGHT are")
+    if direction == "LEFT":
+        return b.binary("shift-left", x, y)
+    return b.binary(f"shift-right-{'arithmetic' if x.tensor_type.element.is_signed else 'logical'}", x, y)
 
 
 @onnx_op("Where", since=9)

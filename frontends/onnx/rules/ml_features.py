@@ -38,16 +38,14 @@ def scaler(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("Normalizer", domain=ML)
 def normalizer(node: NodeView, b: Builder) -> Instruction:
     """Each row divided by its norm, or left alone where that is zero. MAX is the largest value, not its size."""
+    kind = node.word("norm", ("MAX", "L1", "L2"), "MAX")
     x = rows_of_numbers(node, b)
-    match node.string("norm", "MAX"):
-        case "MAX":
-            norm = b.reduce_by("maximum", x, [1])
-        case "L1":
-            norm = b.reduce_by("add", b.unary("abs", x), [1])
-        case "L2":
-            norm = b.unary("sqrt", b.reduce_by("add", b.multiply(x, x), [1]))
-        case other:
-            node.unsupported(f"norm={other!r} is not known", "MAX, L1 and L2 are")
+    if kind == "MAX":
+        norm = b.reduce_by("maximum", x, [1])
+    elif kind == "L1":
+        norm = b.reduce_by("add", b.unary("abs", x), [1])
+    else:
+        norm = b.unary("sqrt", b.reduce_by("add", b.multiply(x, x), [1]))
     is_zero = b.compare(norm, b.full_like(norm, 0), "EQ")
     divisor = b.select(is_zero, b.full_like(norm, 1), norm)
     return b.reshape(b.divide(x, b.broadcast(divisor, x.shape, [0])), node.input(0).shape)

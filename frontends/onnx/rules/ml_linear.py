@@ -47,16 +47,17 @@ def _scores(node: NodeView, b: Builder, targets: int) -> Instruction:
 
 @onnx_op("LinearRegressor", domain=ML)
 def linear_regressor(node: NodeView, b: Builder) -> Instruction:
-    return transformed(b, _scores(node, b, node.int("targets", 1)), read_post_transform(node))
+    transform = read_post_transform(node)
+    return transformed(b, _scores(node, b, node.int("targets", 1)), transform)
 
 
 @onnx_op("LinearClassifier", domain=ML)
 def linear_classifier(node: NodeView, b: Builder) -> list[Value]:
     """One row of coefficients for each class; two labels may share one row, whose score is the second's."""
-    labels = class_labels(node, "classlabels_ints")
+    labels, transform = class_labels(node, "classlabels_ints"), read_post_transform(node)
     features = max(rows_of_numbers(node, b).shape[1], 1)
     targets = len(node.floats("intercepts", ())) or len(node.floats("coefficients")) // features
-    scores, transform = _scores(node, b, targets), read_post_transform(node)
+    scores = _scores(node, b, targets)
     if targets == 1 and len(labels) == 2:
         return _two_classes(node, b, scores, labels[0], labels[1], transform)
     if targets != len(labels):

@@ -23,12 +23,7 @@ Labels: TypeAlias = tuple[int | str, ...]
 
 def read_post_transform(node: NodeView) -> str:
     """The attribute post_transform, checked."""
-    name = node.string("post_transform", "NONE")
-    if name not in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"):
-        node.unsupported(
-            f"post_transform={name!r} is not known", "NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO and PROBIT are"
-        )
-    return name
+    return node.word("post_transform", ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"), "NONE")
 
 
 def transformed(b: Builder, scores: Instruction, name: str) -> Instruction:

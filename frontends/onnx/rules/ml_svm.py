@@ -55,9 +55,7 @@ class Kernel:
 
 
 def _read_kernel(node: NodeView) -> Kernel:
-    kind = node.string("kernel_type", "LINEAR")
-    if kind not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
-        node.unsupported(f"kernel_type={kind!r} is not known", "LINEAR, POLY, RBF and SIGMOID are")
+    kind = node.word("kernel_type", ("LINEAR", "POLY", "RBF", "SIGMOID"), "LINEAR")
     parameters = node.floats("kernel_params", ()) or (0.0, 0.0, 0.0)
     if len(parameters) != 3:
         node.shape_error(f"kernel_params must be gamma, coef0 and degree; {len(parameters)} numbers are given")
@@ -75,8 +73,8 @@ def _vectors(node: NodeView, name: str, features: int) -> Array:
 @onnx_op("SVMRegressor", domain=ML)
 def svm_regressor(node: NodeView, b: Builder) -> Instruction:
     """coefficients * kernel(x, support vectors) + rho; without support vectors kernel(x, coefficients) + rho."""
-    x, kernel = rows_of_numbers(node, b), _read_kernel(node)
-    rho = node.floats("rho")
+    kernel, rho = _read_kernel(node), node.floats("rho")
+    x = rows_of_numbers(node, b)
     if node.int("n_supports", 0) > 0:
         matrix = kernel.matrix(b, x, _vectors(node, "support_vectors", x.shape[1]))
         weights = _vectors(node, "coefficients", matrix.shape[1])[:1]
@@ -95,12 +93,13 @@ def svm_classifier(node: NodeView, b: Builder) -> list[Value]:
     labels = class_labels(node, "classlabels_ints")
     if sum(node.ints("vectors_per_class", ())) == 0:
         return _linear(node, b, labels)
+    kernel, transform = _read_kernel(node), read_post_transform(node)
     x = rows_of_numbers(node, b)
-    scores, votes = _one_against_one(node, b, x)
+    scores, votes = _one_against_one(node, b, x, kernel)
     classes = votes.shape[1]
     if len(labels) != classes:
         node.shape_error(f"{len(labels)} class labels do not fit {classes} classes")
-    label, transform = label_at(b, labels, largest_column(b, votes)), read_post_transform(node)
+    label = label_at(b, labels, largest_column(b, votes))
     if node.floats("prob_a", ()):
         return [label, transformed(b, _probabilities(node, b, scores, classes), transform)]
     if classes == 2:
@@ -110,15 +109,16 @@ def svm_classifier(node: NodeView, b: Builder) -> list[Value]:
 
 def _linear(node: NodeView, b: Builder, labels: Labels) -> list[Value]:
     """Without support vectors: a row of coefficients for each class, and one rho for all."""
+    kernel, transform = _read_kernel(node), read_post_transform(node)
     x = rows_of_numbers(node, b)
-    scores = _read_kernel(node).matrix(b, x, _vectors(node, "coefficients", x.shape[1]))
+    scores = kernel.matrix(b, x, _vectors(node, "coefficients", x.shape[1]))
     scores = b.add(scores, b.full_like(scores, node.floats("rho")[0]))
     if scores.shape[1] != len(labels):
         node.unsupported(f"{scores.shape[1]} rows of coefficients for {len(labels)} labels are not known")
-    return [label_at(b, labels, largest_column(b, scores)), transformed(b, scores, read_post_transform(node))]
+    return [label_at(b, labels, largest_column(b, scores)), transformed(b, scores, transform)]
 
 
-def _one_against_one(node: NodeView, b: Builder, x: Instruction) -> tuple[Instruction, Instruction]:
+def _one_against_one(node: NodeView, b: Builder, x: Instruction, kernel: Kernel) -> tuple[Instruction, Instruction]:
     """The decision of every pair of classes [rows, pairs], and the votes for each class [rows, classes].
 
     Coefficients are [classes - 1, vectors] as in libsvm: row j - 1 holds class i's against class j
@@ -137,7 +137,7 @@ def _one_against_one(node: NodeView, b: Builder, x: Instruction) -> tuple[Instru
     for k, (i, j) in enumerate(pairs):
         weights[k, start[i] : start[i + 1]] = rows[j - 1, start[i] : start[i + 1]]
         weights[k, start[j] : start[j + 1]] = rows[i, start[j] : start[j + 1]]
-    matrix = _read_kernel(node).matrix(b, x, vectors)
+    matrix = kernel.matrix(b, x, vectors)
     scores = b.dot(matrix, b.constant(weights), [1], [1])
     scores = b.add(scores, b.broadcast(b.constant(np.array(rho[: len(pairs)], np.float32)), scores.shape, [1]))
     won = b.convert(b.compare(scores, b.full_like(scores, 0), "GT"), F32)

@@ -125,23 +125,21 @@ def _added(b: Builder, scores: Instruction, base: Array) -> Instruction:
 
 @onnx_op("TreeEnsembleRegressor", domain=ML)
 def tree_ensemble_regressor(node: NodeView, b: Builder) -> Instruction:
-    targets = node.int("n_targets", 1)
+    targets, transform = node.int("n_targets", 1), read_post_transform(node)
+    aggregate = node.word("aggregate_function", AGGREGATES, "SUM")
     x, ensemble = _operand(node, b, _read_ensemble(node, "target", targets, "target_weights"))
-    aggregate = node.string("aggregate_function", "SUM")
-    if aggregate not in AGGREGATES:
-        node.unsupported(f"aggregate_function={aggregate!r} is not known", f"{', '.join(AGGREGATES)} are")
     base = _numbers(node, "base_values")
     if base.size not in (0, targets):
         node.shape_error(f"{base.size} base values do not fit {targets} targets")
     scores = _added(b, ensemble.total(b, x, aggregate), base)
-    return b.convert(transformed(b, scores, read_post_transform(node)), F32)
+    return b.convert(transformed(b, scores, transform), F32)
 
 
 @onnx_op("TreeEnsembleClassifier", domain=ML)
 def tree_ensemble_classifier(node: NodeView, b: Builder) -> list[Value]:
-    labels = class_labels(node, "classlabels_int64s")
+    labels, transform = class_labels(node, "classlabels_int64s"), read_post_transform(node)
     x, ensemble = _operand(node, b, _read_ensemble(node, "class", len(labels), "class_weights"))
-    base, transform = _numbers(node, "base_values"), read_post_transform(node)
+    base = _numbers(node, "base_values")
     scores = ensemble.total(b, x, "SUM")
     voted = ensemble.has_weight.any(axis=0)
     if len(labels) == 2:

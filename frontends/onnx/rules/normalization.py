@@ -7,14 +7,13 @@ import math
 from collections.abc import Sequence
 
 from onnxla.frontends.onnx.broadcasting import broadcast_from_axis
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.axes import kept_shape, normal_axis
 from onnxla.frontends.onnx.rules.precision import wide_element, widen
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import F64, ElementType
+from onnxla.hlo.types import F32, F64, ElementType
 
 EPSILON = 1e-5
 
@@ -113,25 +112,23 @@ def _scaled_and_shifted(node: NodeView, b: Builder, x: Instruction, axis: int) -
     return y if bias is None else b.add(y, broadcast_from_axis(b, b.convert(bias, element), x.shape, axis))
 
 
-def _stash_element(node: NodeView, x: Instruction) -> ElementType:
-    """The type that the statistics are computed in, which is never narrower than the input's own."""
-    stash = wide_element(element_of_code(node.int("stash_type", 1)))
-    return F64 if x.tensor_type.element is F64 else stash
+def _stashed(b: Builder, x: Instruction, stash: ElementType) -> Instruction:
+    """`x` in the type that the statistics are computed in, which is never narrower than its own."""
+    return b.convert(x, F64 if x.tensor_type.element is F64 else wide_element(stash))
 
 
 @onnx_op("LayerNormalization", since=17)
 def layer_normalization(node: NodeView, b: Builder) -> list[Instruction]:
     """Statistics over the dimensions from `axis` on; also the mean and 1 / deviation, which keep their dimensions."""
-    given = node.input(0)
+    stash, given = node.element("stash_type", F32), node.input(0)
     axis = normal_axis(node, node.int("axis", -1), len(given.shape))
-    x = b.convert(given, _stash_element(node, given))
+    x = _stashed(b, given, stash)
     dimensions = range(axis, len(x.shape))
     mean, variance, difference = centred(b, x, dimensions)
     deviation = inverse_deviation(b, variance, node.float("epsilon", EPSILON))
     normalized = b.multiply(difference, spread_over(b, deviation, x, dimensions))
     y = _scaled_by_trailing(node, b, normalized)
     kept = kept_shape(x.shape, dimensions)
-    stash = element_of_code(node.int("stash_type", 1))
     statistics = [b.convert(b.reshape(s, kept), stash) for s in (mean, deviation)]
     return [b.convert(y, given.tensor_type.element), *statistics]
 
@@ -147,9 +144,9 @@ def _scaled_by_trailing(node: NodeView, b: Builder, x: Instruction) -> Instructi
 @onnx_op("RMSNormalization", since=23)
 def rms_normalization(node: NodeView, b: Builder) -> Instruction:
     """x / sqrt(mean(x^2) + epsilon) * scale over the dimensions from `axis` on."""
-    given = node.input(0)
+    stash, given = node.element("stash_type", F32), node.input(0)
     axis = normal_axis(node, node.int("axis", -1), len(given.shape))
-    x = b.convert(given, _stash_element(node, given))
+    x = _stashed(b, given, stash)
     dimensions = range(axis, len(x.shape))
     deviation = inverse_deviation(b, mean_over(b, b.multiply(x, x), dimensions), node.float("epsilon", EPSILON))
     y = _scaled_by_trailing(node, b, b.multiply(x, spread_over(b, deviation, x, dimensions)))
@@ -159,11 +156,11 @@ def rms_normalization(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("GroupNormalization", since=18)
 def group_normalization(node: NodeView, b: Builder) -> Instruction:
     """Statistics over groups of channels. Scale and bias are for each group until opset 20, then for each channel."""
-    given, groups = node.input(0), node.int("num_groups")
+    stash, groups, given = node.element("stash_type", F32), node.int("num_groups"), node.input(0)
     n, channels, *spatial = given.shape
     if groups < 1 or channels % groups:
         node.shape_error(f"{channels} channels do not divide into {groups} groups")
-    x = b.reshape(b.convert(given, _stash_element(node, given)), (n, groups, channels // groups, *spatial))
+    x = b.reshape(_stashed(b, given, stash), (n, groups, channels // groups, *spatial))
     dimensions = range(2, len(x.shape))
     _, variance, difference = centred(b, x, dimensions)
     deviation = spread_over(b, inverse_deviation(b, variance, node.float("epsilon", EPSILON)), x, dimensions)

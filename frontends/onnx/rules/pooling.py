@@ -9,7 +9,7 @@ from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.indexing import replacement
 from onnxla.frontends.onnx.rules.precision import widen
-from onnxla.frontends.onnx.rules.windows import Sliding, per_dimension, read_sliding, window_over_image
+from onnxla.frontends.onnx.rules.windows import Sliding, per_dimension, read_auto_pad, read_sliding, window_over_image
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
 from onnxla.hlo.ops.indexing import Scatter
@@ -25,6 +25,7 @@ def _read(node: NodeView, x: Instruction) -> list[Sliding]:
 
 @onnx_op("MaxPool")
 def max_pool(node: NodeView, b: Builder) -> list[Instruction]:
+    read_auto_pad(node)  # it may be wrong whatever the input is
     return max_over_windows(node, b, node.input(0))
 
 
@@ -61,6 +62,7 @@ def _larger_first(element: ElementType) -> Computation:
 
 @onnx_op("AveragePool")
 def average_pool(node: NodeView, b: Builder) -> Instruction:
+    read_auto_pad(node)
     return average_over_windows(node, b, node.input(0))
 
 
@@ -104,6 +106,7 @@ def lp_pool(node: NodeView, b: Builder) -> Instruction:
 
 
 def _lp_pool(node: NodeView, b: Builder, p: float) -> Instruction:
+    read_auto_pad(node)
     given = node.input(0)
     powers = to_power(b, widen(b, given), p)
     return b.convert(root(b, _window_sum(b, powers, _read(node, given)), p), given.tensor_type.element)

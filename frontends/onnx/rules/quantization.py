@@ -1,8 +1,5 @@
 """QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, of ai.onnx and com.microsoft."""
 
-from onnx import TensorProto
-
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.cast import convert
@@ -16,17 +13,20 @@ from onnxla.frontends.onnx.rules.quantized_values import (
 )
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import F32, U8, ElementType
+from onnxla.hlo.types import F32, U8
 
 
 @onnx_op("QuantizeLinear", since=10)
 @onnx_op("QuantizeLinear", domain="com.microsoft")
 def quantize_linear(node: NodeView, b: Builder) -> Instruction:
-    """Computes in the type of the scale, or that of the attribute `precision`; half precision in f32."""
+    """Computes in the type of the scale, or that of the attribute `precision`; half precision in f32.
+
+    The result has the type of the zero point, else that of the attribute output_dtype, else u8.
+    """
+    precision, wished = node.optional_element("precision"), node.optional_element("output_dtype")
     x, scale = node.input(0), node.input(1)
-    element = _quantized_element(node)
-    precision = node.int("precision", 0)
-    computed = wide_element(element_of_code(precision) if precision else scale.tensor_type.element)
+    element = node.input(2).tensor_type.element if node.has_input(2) else wished or U8
+    computed = wide_element(precision or scale.tensor_type.element)
     if not computed.is_float:
         computed = F32
     axis, block = node.int("axis", 1), node.int("block_size", 0)
@@ -43,21 +43,13 @@ def quantize_linear(node: NodeView, b: Builder) -> Instruction:
     return convert(node, b, scaled, element)
 
 
-def _quantized_element(node: NodeView) -> ElementType:
-    """The type of the zero point, else the attribute output_dtype, else u8."""
-    if node.has_input(2):
-        return node.input(2).tensor_type.element
-    wished = node.int("output_dtype", TensorProto.UNDEFINED)
-    return element_of_code(wished) if wished else U8
-
-
 @onnx_op("DequantizeLinear", since=10)
 @onnx_op("DequantizeLinear", domain="com.microsoft")
 def dequantize_linear(node: NodeView, b: Builder) -> Instruction:
     """The product is computed in f32 and rounded once to the type of the scale, or to output_dtype."""
+    wished = node.optional_element("output_dtype")
     x, scale = node.input(0), node.input(1)
-    wished = node.int("output_dtype", TensorProto.UNDEFINED)
-    element = element_of_code(wished) if wished else scale.tensor_type.element
+    element = wished or scale.tensor_type.element
     axis, block = node.int("axis", 1), node.int("block_size", 0)
     spread_scale = spread(node, b, scale, x.shape, axis, block)
     zero_point = None if is_known_zero(node, 2) else spread(node, b, node.input(2), x.shape, axis, block)

@@ -14,7 +14,7 @@ from onnxla.frontends.onnx.rules.quantized_values import (
     requantize,
     scalar,
 )
-from onnxla.frontends.onnx.rules.windows import read_sliding
+from onnxla.frontends.onnx.rules.windows import read_auto_pad, read_sliding
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, S16, S32
@@ -73,17 +73,20 @@ def _of_channels(node: NodeView, b: Builder, i: int, weight: Instruction) -> Ins
 
 @onnx_op("ConvInteger", since=10)
 def conv_integer(node: NodeView, b: Builder) -> Instruction:
+    read_auto_pad(node)  # it may be wrong whatever the inputs are
     return integer_convolution(node, b, node.input(0), node.input(1), 2, 3)
 
 
 @onnx_op("QLinearConv", since=10)
 def qlinear_conv(node: NodeView, b: Builder) -> Instruction:
+    read_auto_pad(node)
     return _qlinear_conv(node, b, node.input(0))
 
 
 @onnx_op("QLinearConv", domain="com.microsoft")
 def qlinear_conv_of_any_layout(node: NodeView, b: Builder) -> Instruction:
     """As ai.onnx, or with channels last in input and output. The weights are channels first in both."""
+    read_auto_pad(node)
     x = node.input(0)
     if not node.int("channels_last", 0):
         return _qlinear_conv(node, b, x)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.frontends.onnx.rules.precision import wide_element
@@ -73,13 +72,13 @@ def normal(node: NodeView, b: Builder, shape: Sequence[int], element: ElementTyp
 
 
 def _like(node: NodeView) -> tuple[Sequence[int], ElementType]:
+    element = node.element("dtype") if node.has("dtype") else None
     x = node.input(0).tensor_type
-    code = node.int("dtype", None)
-    return x.shape, x.element if code is None else element_of_code(code)
+    return x.shape, element or x.element
 
 
 def _given(node: NodeView) -> tuple[Sequence[int], ElementType]:
-    return node.ints("shape"), element_of_code(node.int("dtype", 1))
+    return node.ints("shape"), node.element("dtype", F32)
 
 
 def _random_uniform(node: NodeView, b: Builder, shape: Sequence[int], element: ElementType) -> Instruction:
@@ -118,8 +117,8 @@ def random_normal_like(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("Bernoulli", since=15)
 def bernoulli(node: NodeView, b: Builder) -> Instruction:
     """1 with the probability that the input holds, else 0."""
-    p = node.input(0)
     _, element = _like(node)
+    p = node.input(0)
     wide = wide_element(p.tensor_type.element)
     drawn = b.compare(uniform(node, b, p.shape, wide), b.convert(p, wide), "LT")
     return b.convert(drawn, element)
@@ -128,12 +127,12 @@ def bernoulli(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("Multinomial", since=7)
 def multinomial(node: NodeView, b: Builder) -> Instruction:
     """[batch, sample_size]: classes drawn by unnormalised log-probabilities, by inverting their running sum."""
+    element, samples = node.element("dtype", S32), node.int("sample_size", 1)
     given = node.input(0)
     logits = b.convert(given, F32)
     if len(logits.shape) != 2:
         node.shape_error(f"{given.tensor_type} is not [batch, classes]")
     batch, classes = logits.shape
-    samples = node.int("sample_size", 1)
     node.require_table(classes * classes)
     largest = b.broadcast(b.reduce_by("maximum", logits, [1]), logits.shape, [0])
     weights = b.exponential(b.subtract(logits, largest))
@@ -144,4 +143,4 @@ def multinomial(node: NodeView, b: Builder) -> Instruction:
     passed = b.compare(b.broadcast(running, shape, [0, 2]), b.broadcast(drawn, shape, [0, 1]), "LE")
     index = b.reduce_by("add", b.convert(passed, S32), [2])
     index = b.minimum(index, b.full_like(index, classes - 1))
-    return b.convert(index, element_of_code(node.int("dtype", 6)))
+    return b.convert(index, element)

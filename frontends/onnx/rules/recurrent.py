@@ -41,6 +41,8 @@ class Layer:
     hidden: int
     directions: int
     batch_first: bool
+    direction: str
+    """`forward`, `reverse` or `bidirectional`."""
 
     @property
     def element(self) -> ElementType:
@@ -97,6 +99,7 @@ class Layer:
 
 def read_layer(node: NodeView, b: Builder, gates: int) -> Layer:
     """Read X and the shapes of the weights, W [directions, gates * hidden, inputs] and R alike."""
+    direction = direction_of(node)
     x, weights, recurrence = node.input(X), node.input(W), node.input(R)
     element = wide_element(x.tensor_type.element)
     batch_first = node.int("layout", 0) == 1
@@ -107,7 +110,7 @@ def read_layer(node: NodeView, b: Builder, gates: int) -> Layer:
         node.shape_error(
             f"W and R must be [directions, {gates} * hidden, inputs] and [directions, {gates} * hidden, hidden]"
         )
-    return checked(Layer(node, b, gates, x, hidden, directions, batch_first))
+    return checked(Layer(node, b, gates, x, hidden, directions, batch_first, direction))
 
 
 def checked(layer: Layer) -> Layer:
@@ -115,9 +118,9 @@ def checked(layer: Layer) -> Layer:
     node = layer.node
     if node.int("hidden_size", layer.hidden) != layer.hidden:
         node.shape_error(f"hidden_size is {node.int('hidden_size')}, the weights have {layer.hidden}")
-    directions = 2 if direction_of(node) == "bidirectional" else 1
+    directions = 2 if layer.direction == "bidirectional" else 1
     if layer.directions != directions:
-        node.shape_error(f"direction is {direction_of(node)!r}, the weights have {layer.directions} directions")
+        node.shape_error(f"direction is {layer.direction!r}, the weights have {layer.directions} directions")
     return layer
 
 
@@ -138,13 +141,13 @@ def run_layer(
     initial_inputs: Sequence[int],
 ) -> list[Instruction]:
     """Y, Y_h (and Y_c): every direction's loop over its projection [steps, batch, gates * hidden]."""
-    b, node = layer.b, layer.node
+    b = layer.b
     states = [[layer.initial(i, d) for i in initial_inputs] for d in range(layer.directions)]
     outputs = all_steps(layer.x.shape[0], layer.directions, states[0][0].tensor_type, b)
     lengths = layer.lengths()
     last: list[list[Instruction]] = []
     for d, cell in enumerate(cells):
-        backwards = d == 1 or direction_of(node) == "reverse"
+        backwards = d == 1 or layer.direction == "reverse"
         loop = TimeLoop(cell, projections[d], lengths, backwards, d)
         outputs, states_after = loop.run(b, outputs, states[d])
         last.append(states_after)
@@ -155,7 +158,7 @@ def run_layer(
     if layer.batch_first:
         outputs = b.transpose(outputs, [2, 0, 1, 3])
         finals = [b.transpose(f, [1, 0, 2]) for f in finals]
-    element = node.input(X).tensor_type.element
+    element = layer.node.input(X).tensor_type.element
     return [b.convert(value, element) for value in (outputs, *finals)]
 
 

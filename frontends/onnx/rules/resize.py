@@ -24,6 +24,7 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import F32, PRED, S32, Array, ElementType
 
+POLICIES = ("stretch", "not_larger", "not_smaller")
 MAX_UNROLLED_TAPS = 4
 """More taps than this become one gather and a reduction."""
 
@@ -44,57 +45,65 @@ class Method:
 
 @onnx_op("Upsample", until=6)
 def upsample_image(node: NodeView, b: Builder) -> Instruction:
-    x = node.input(0)
-    return _by_scales(node, b, x, (1.0, 1.0, node.float("height_scale"), node.float("width_scale")))
+    method = _old_method(node)
+    return _by_scales(node, b, (1.0, 1.0, node.float("height_scale"), node.float("width_scale")), method)
 
 
 @onnx_op("Upsample", since=7, until=8)
 def upsample_by_attribute(node: NodeView, b: Builder) -> Instruction:
-    return _by_scales(node, b, node.input(0), node.floats("scales"))
+    return _by_scales(node, b, node.floats("scales"), _old_method(node))
 
 
 @onnx_op("Upsample", since=9, until=9)
 @onnx_op("Resize", since=10, until=10)
 def upsample(node: NodeView, b: Builder) -> Instruction:
-    return _by_scales(node, b, node.input(0), [float(s) for s in node.constant(1).reshape(-1)])
+    method = _old_method(node)
+    return _by_scales(node, b, [float(s) for s in node.constant(1).reshape(-1)], method)
 
 
-def _by_scales(node: NodeView, b: Builder, x: Instruction, scales: Sequence[float]) -> Instruction:
+def _old_method(node: NodeView) -> Method:
     """The resizing of opsets 1 to 10: asymmetric coordinates, rounded up when shrinking and down otherwise."""
-    mode = node.string("mode", "nearest")
-    method = Method("linear" if mode in ("linear", "bilinear") else mode)
+    return Method(node.word("mode", ("nearest", "linear", "bilinear", "cubic"), "nearest").removeprefix("bi"))
+
+
+def _by_scales(node: NodeView, b: Builder, scales: Sequence[float], method: Method) -> Instruction:
+    x = node.input(0)
     return _resize(node, b, x, dict(enumerate(_axes_of_scales(node, x.shape, scales))), method)
 
 
 @onnx_op("Resize", since=11)
 def resize(node: NodeView, b: Builder) -> Instruction:
+    method, policy = _method(node), node.word("keep_aspect_ratio_policy", POLICIES, "stretch")
     x = node.input(0)
     rank = len(x.shape)
     named = normal_axes(node, node.ints("axes", tuple(range(rank))), rank)
     sizes = [x.shape[d] for d in named]
     scales, wished = node.optional_constant(2), node.optional_constant_ints(3)
     if wished:
-        axes = _axes_of_sizes(node, sizes, wished, node.string("keep_aspect_ratio_policy", "stretch"))
+        axes = _axes_of_sizes(node, sizes, wished, policy)
     elif scales is not None and scales.size:
         axes = _axes_of_scales(node, sizes, [float(s) for s in scales.reshape(-1)])
     else:
         node.shape_error("one of scales and sizes must be given")
-    crops = node.string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-    if crops:
+    if method.extrapolation is not None:
         roi = node.constant(1).reshape(2, -1).astype(np.float64)
         if roi.shape[1] != len(named):
             node.shape_error(f"the roi has {roi.size} numbers for {len(named)} axes")
         axes = [replace(a, roi_start=roi[0, i], roi_end=roi[1, i]) for i, a in enumerate(axes)]
-    method = Method(
-        mode=node.string("mode", "nearest"),
-        coordinate_mode=node.string("coordinate_transformation_mode", "half_pixel"),
-        rounding=node.string("nearest_mode", "round_prefer_floor"),
+    return _resize(node, b, x, dict(zip(named, axes, strict=True)), method)
+
+
+def _method(node: NodeView) -> Method:
+    coordinate_mode = node.word("coordinate_transformation_mode", tuple(COORDINATES), "half_pixel")
+    return Method(
+        mode=node.word("mode", ("nearest", "linear", "cubic"), "nearest"),
+        coordinate_mode=coordinate_mode,
+        rounding=node.word("nearest_mode", tuple(r for r in ROUNDINGS if r != "simple"), "round_prefer_floor"),
         cubic_a=node.float("cubic_coeff_a", -0.75),
         antialias=bool(node.int("antialias", 0)),
         exclude_outside=bool(node.int("exclude_outside", 0)),
-        extrapolation=node.float("extrapolation_value", 0.0) if crops else None,
+        extrapolation=node.float("extrapolation_value", 0.0) if coordinate_mode == "tf_crop_and_resize" else None,
     )
-    return _resize(node, b, x, dict(zip(named, axes, strict=True)), method)
 
 
 def _axes_of_scales(node: NodeView, sizes: Sequence[int], scales: Sequence[float]) -> list[Axis]:
@@ -112,26 +121,13 @@ def _axes_of_sizes(node: NodeView, sizes: Sequence[int], wished: Sequence[int], 
     if len(wished) != len(sizes):
         node.shape_error(f"sizes {list(wished)} do not fit {len(sizes)} axes")
     scales = [np.float32(w) / np.float32(n) if n else np.float32(1) for w, n in zip(wished, sizes, strict=True)]
-    match policy:
-        case "stretch":
-            return [Axis(n, w, float(s)) for n, w, s in zip(sizes, wished, scales, strict=True)]
-        case "not_larger" | "not_smaller":
-            scale = min(scales) if policy == "not_larger" else max(scales)
-            return [Axis(n, int(np.floor(scale * np.float32(n) + np.float32(0.5))), float(scale)) for n in sizes]
-        case other:
-            node.unsupported(
-                f"keep_aspect_ratio_policy={other!r} is not known", "stretch, not_larger and not_smaller are"
-            )
+    if policy == "stretch":
+        return [Axis(n, w, float(s)) for n, w, s in zip(sizes, wished, scales, strict=True)]
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return [Axis(n, int(np.floor(scale * np.float32(n) + np.float32(0.5))), float(scale)) for n in sizes]
 
 
 def _resize(node: NodeView, b: Builder, given: Instruction, axes: dict[int, Axis], method: Method) -> Instruction:
-    if method.mode not in ("nearest", "linear", "cubic"):
-        node.unsupported(f"mode={method.mode!r} is not known", "nearest, linear and cubic are")
-    if method.coordinate_mode not in COORDINATES or method.rounding not in ROUNDINGS:
-        node.unsupported(
-            f"{method.coordinate_mode} with {method.rounding} is not known",
-            f"known are {', '.join(COORDINATES)}, with {', '.join(ROUNDINGS)}",
-        )
     crops = method.extrapolation is not None
     changed = {d: a for d, a in axes.items() if crops or a.scale != 1 or a.output != a.size}
     if any(a.size == 0 < a.output for a in changed.values()):

@@ -46,13 +46,13 @@ class Span:
 @onnx_op("RoiAlign", since=10)
 def roi_align(node: NodeView, b: Builder) -> Instruction:
     """The average (or maximum) of samples on a regular grid in each bin of each region [x1, y1, x2, y2]."""
+    mode, ratio = node.word("mode", ("avg", "max"), "avg"), node.int("sampling_ratio", 0)
+    half_pixel = _has_half_pixels(node)
     given, rois, images = node.input(0), node.input(1), node.input(2)
     _check(node, given, rois, columns=4)
-    mode, ratio = node.string("mode", "avg"), node.int("sampling_ratio", 0)
-    if mode not in ("avg", "max"):
-        node.unsupported(f"mode={mode!r} is not known", "avg and max are")
     x = widen(b, given)
-    spans = [_span(node, b, x, d, node.int(name, 1)) for d, name in enumerate(("output_height", "output_width"))]
+    bins = [node.int(name, 1) for name in ("output_height", "output_width")]
+    spans = [_span(node, b, x, d, n, half_pixel) for d, n in enumerate(bins)]
     images = b.convert(images, S32)
     if ratio > 0:
         result = _over_samples(b, x, images, spans, mode, ratio)
@@ -73,9 +73,14 @@ def _column(b: Builder, matrix: Instruction, column: int) -> Instruction:
     return b.reshape(b.slice(matrix, (0, column), (rows, column + 1)), (rows,))
 
 
-def _span(node: NodeView, b: Builder, x: Instruction, d: int, bins: int) -> Span:
-    """Since opset 16 pixels have their centre at a half, unless asked otherwise; then small regions stay small."""
-    half_pixel = node.opset >= 16 and node.string("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+def _has_half_pixels(node: NodeView) -> bool:
+    """Since opset 16 pixels have their centre at a half, unless asked otherwise."""
+    known = ("half_pixel", "output_half_pixel")
+    return node.opset >= 16 and node.word("coordinate_transformation_mode", known, "half_pixel") == "half_pixel"
+
+
+def _span(node: NodeView, b: Builder, x: Instruction, d: int, bins: int, half_pixel: bool) -> Span:
+    """With `half_pixel` small regions stay small."""
     rois = b.convert(node.input(1), x.tensor_type.element)
     scale = node.float("spatial_scale", 1.0)
 

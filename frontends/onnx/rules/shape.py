@@ -200,18 +200,15 @@ def _tile(b: Builder, x: Instruction, repeats: Sequence[int]) -> Instruction:
 @onnx_op("DepthToSpace")
 def depth_to_space(node: NodeView, b: Builder) -> Instruction:
     """Channels become square blocks: depth-column-row splits the block first, column-row-depth last."""
-    x, block = node.input(0), node.int("blocksize")
+    mode, block, x = node.word("mode", ("DCR", "CRD"), "DCR"), node.int("blocksize"), node.input(0)
     n, c, h, w = _image_shape(node, x)
     if c % (block * block):
         node.shape_error(f"{c} channels do not divide into blocks of {block} x {block}")
     depth = c // (block * block)
-    match node.string("mode", "DCR"):
-        case "DCR":
-            spread, permutation = (n, block, block, depth, h, w), (0, 3, 4, 1, 5, 2)
-        case "CRD":
-            spread, permutation = (n, depth, block, block, h, w), (0, 1, 4, 2, 5, 3)
-        case other:
-            node.unsupported(f"mode={other!r} is not known", "DCR and CRD are")
+    if mode == "DCR":
+        spread, permutation = (n, block, block, depth, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        spread, permutation = (n, depth, block, block, h, w), (0, 1, 4, 2, 5, 3)
     blocks = b.transpose(b.reshape(x, spread), permutation)
     return b.reshape(blocks, (n, depth, h * block, w * block))
 
@@ -219,17 +216,11 @@ def depth_to_space(node: NodeView, b: Builder) -> Instruction:
 @onnx_op("SpaceToDepth")
 def space_to_depth(node: NodeView, b: Builder) -> Instruction:
     """Square blocks become channels; opset 28 can order them column-row-depth too."""
-    x, block = node.input(0), node.int("blocksize")
+    mode, block, x = node.word("mode", ("DCR", "CRD"), "DCR"), node.int("blocksize"), node.input(0)
     n, c, h, w = _image_shape(node, x)
     if h % block or w % block:
         node.shape_error(f"{h} x {w} does not divide into blocks of {block} x {block}")
-    match node.string("mode", "DCR"):
-        case "DCR":
-            permutation = (0, 3, 5, 1, 2, 4)
-        case "CRD":
-            permutation = (0, 1, 3, 5, 2, 4)
-        case other:
-            node.unsupported(f"mode={other!r} is not known", "DCR and CRD are")
+    permutation = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
     blocks = b.reshape(x, (n, c, h // block, block, w // block, block))
     return b.reshape(b.transpose(blocks, permutation), (n, c * block * block, h // block, w // block))
 

@@ -2,24 +2,24 @@
 
 import numpy as np
 
-from onnxla.frontends.onnx.element_types import element_of_code
 from onnxla.frontends.onnx.node_view import NodeView
 from onnxla.frontends.onnx.registry import onnx_op
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import Array
+from onnxla.hlo.types import F32, Array
 
 
 @onnx_op("MelWeightMatrix", since=17)
 def mel_weight_matrix(node: NodeView, b: Builder) -> Instruction:
     """[spectrum bins, mel bins], computed while importing; all inputs must be known."""
+    element = node.element("output_datatype", F32)
     bins, length, rate = (int(node.constant(i).reshape(())) for i in range(3))
     low, high = (float(node.constant(i).reshape(())) for i in (3, 4))
     if bins < 1 or length < 1 or rate < 1 or not 0 <= low < high:
         node.shape_error(f"{bins} bins of a transform of {length} at {rate} Hz from {low} to {high} Hz")
     node.require_table(bins * (length // 2 + 1))
     matrix = triangles(bins, length, rate, low, high)
-    return b.constant(matrix, element_of_code(node.int("output_datatype", 1)))
+    return b.constant(matrix, element)
 
 
 def triangles(bins: int, length: int, rate: int, low: float, high: float) -> Array:

@@ -12,6 +12,8 @@ from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import S32
 
+MODES = ("constant", "reflect", "edge", "wrap")
+"""What Pad puts around a tensor: a value, or copies."""
 MAX_PIECES = 8
 """Positions that fall into more runs than this are gathered."""
 
@@ -72,20 +74,23 @@ def _picked(size: int, start: int, end: int, step: int) -> range:
 @onnx_op("Pad", until=10)
 def pad_by_attributes(node: NodeView, b: Builder) -> Instruction:
     """Opset 1 calls the attribute `paddings`."""
-    pads = node.ints("paddings" if node.opset == 1 else "pads")
+    pads, mode = node.ints("paddings" if node.opset == 1 else "pads"), node.word("mode", MODES, "constant")
     x = node.input(0)
     value = b.constant(node.float("value", 0.0), x.tensor_type.element)
-    return _pad(node, b, pads, range(len(x.shape)), value)
+    return _pad(node, b, pads, range(len(x.shape)), value, mode)
 
 
 @onnx_op("Pad", since=11)
 def pad(node: NodeView, b: Builder) -> Instruction:
+    mode = node.word("mode", MODES, "constant")
     x, value, axes = node.input(0), node.optional_input(2), node.optional_constant_ints(3)
     value = b.constant(0, x.tensor_type.element) if value is None else b.reshape(value, ())
-    return _pad(node, b, node.constant_ints(1), range(len(x.shape)) if axes is None else axes, value)
+    return _pad(node, b, node.constant_ints(1), range(len(x.shape)) if axes is None else axes, value, mode)
 
 
-def _pad(node: NodeView, b: Builder, pads: Sequence[int], axes: Sequence[int], value: Instruction) -> Instruction:
+def _pad(
+    node: NodeView, b: Builder, pads: Sequence[int], axes: Sequence[int], value: Instruction, mode: str
+) -> Instruction:
     """`pads` lists all beginnings, then all ends. Negative ones crop, in every mode."""
     x = node.input(0)
     axes = normal_axes(node, axes, len(x.shape))
@@ -96,11 +101,8 @@ def _pad(node: NodeView, b: Builder, pads: Sequence[int], axes: Sequence[int], v
         low[axis], high[axis] = pads[i], pads[len(axes) + i]
     if any(size + p + q < 0 for size, p, q in zip(x.shape, low, high, strict=True)):
         node.shape_error(f"pads {list(pads)} crop more than there is")
-    mode = node.string("mode", "constant")
     if mode == "constant":
         return b.pad(x, value, low, high) if any(low) or any(high) else x
-    if mode not in ("reflect", "edge", "wrap"):
-        node.unsupported(f"mode={mode!r} is not known", "constant, reflect, edge and wrap are")
     for axis in range(len(x.shape)):
         x = _pad_axis_by_copies(node, b, x, axis, low[axis], high[axis], mode)
     return x

@@ -81,9 +81,7 @@ def adam(node: NodeView, b: Builder) -> list[Instruction]:
 
 @onnx_op("Momentum", domain=TRAINING)
 def momentum(node: NodeView, b: Builder) -> list[Instruction]:
-    alpha, mode = node.float("alpha"), node.string("mode")
-    if mode not in ("standard", "nesterov"):
-        node.unsupported(f"mode={mode!r} is not known", "standard and nesterov are")
+    alpha, mode = node.float("alpha"), node.word("mode", ("standard", "nesterov"))
     rate = node.input(0)
     one = b.full((), 1, rate.tensor_type.element)
     beta = b.select(_has_started(node, b), b.full_like(one, node.float("beta")), one)

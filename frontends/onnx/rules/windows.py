@@ -41,6 +41,11 @@ class Sliding:
         )
 
 
+def read_auto_pad(node: NodeView) -> str:
+    """How much is padded: as the attribute pads says, nothing, or for as many positions as there are strides."""
+    return node.word("auto_pad", ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"), "NOTSET")
+
+
 def read_sliding(node: NodeView, kernel: Sequence[int], sizes: Sequence[int]) -> list[Sliding]:
     """The node's strides, dilations, pads, auto_pad and ceil_mode, for spatial `sizes`."""
     rank = len(sizes)
@@ -51,7 +56,7 @@ def read_sliding(node: NodeView, kernel: Sequence[int], sizes: Sequence[int]) ->
     pads = node.ints("pads", (0,) * (2 * rank))
     if len(pads) != 2 * rank:
         node.shape_error(f"{len(pads)} pads do not fit {rank} spatial dimensions")
-    auto_pad, ceil_mode = node.string("auto_pad", "NOTSET"), bool(node.int("ceil_mode", 0))
+    auto_pad, ceil_mode = read_auto_pad(node), bool(node.int("ceil_mode", 0))
     result = []
     for d, (size, taps, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
         extent = (taps - 1) * dilation + 1
@@ -60,12 +65,10 @@ def read_sliding(node: NodeView, kernel: Sequence[int], sizes: Sequence[int]) ->
                 low, high = pads[d], pads[rank + d]
             case "VALID":
                 low = high = 0
-            case "SAME_UPPER" | "SAME_LOWER":
+            case _:
                 total = max((-(-size // stride) - 1) * stride + extent - size, 0)
                 low = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
                 high = total - low
-            case other:
-                node.unsupported(f"auto_pad={other!r} is not known", "NOTSET, SAME_UPPER, SAME_LOWER and VALID are")
         output = _positions(size + low + high - extent, stride, ceil_mode, size + low)
         if output < 1 and size > 0:
             node.shape_error(f"a window of {extent} does not fit spatial dimension {d} of {size} padded")
