@@ -156,7 +156,7 @@ def _row(store: CompileCache, entry: CacheEntry) -> dict[str, Any]:
 
 
 def _compare(store: CompileCache, wanted: Request, dims: dict[str, int]) -> KeyComparison | None:
-    from onnxla.compiler import Compiler
+    from onnxla.compiler.compiler import Compiler
     from onnxla.hlo.printer import print_module
 
     source = wanted.source()

@@ -193,8 +193,8 @@ def _print_summary(compiled: CompiledModel) -> None:
 
 def _resources(compiled: CompiledModel) -> str:
     """What each kernel needs: instructions and stack, or registers, shared memory and spills."""
-    from onnxla.page.inside import inside_of
-    from onnxla.page.kernel_code import resource_report
+    from onnxla.inside.inside import inside_of
+    from onnxla.inside.kernel_code import resource_report
 
     return resource_report(inside_of(compiled.programs[0], compiled.about).code)
 

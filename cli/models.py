@@ -18,12 +18,12 @@ from onnxla.errors import DeviceError, InputError
 from onnxla.files import open_file
 
 if TYPE_CHECKING:
+    from onnxla.compiler.sources import Source
     from onnxla.frontends.hlo.model_file import HloModel
     from onnxla.frontends.onnx.model_file import OnnxModel
     from onnxla.frontends.signature import TensorSpec
     from onnxla.frontends.tensorflow.model_file import TensorFlowModel
     from onnxla.runtime.mixed_report import FallbackReport
-    from onnxla.sources import Source
 
 _ZIP = b"PK\x03\x04"
 ARTIFACT_SUFFIX = ".onnxla"
@@ -149,14 +149,14 @@ class Request:
         self.require_names()
         limits = Limits.from_environment()
         if self.is_tensorflow:
-            from onnxla.tensorflow_source import TensorFlowSource
+            from onnxla.compiler.tensorflow_source import TensorFlowSource
 
             return TensorFlowSource(self.tensorflow, self.options, limits, self.constants, **self.cut.arguments())
         if self.is_hlo:
-            from onnxla.stablehlo_source import source_of_hlo
+            from onnxla.compiler.hlo_source import source_of_hlo
 
             return source_of_hlo(self.hlo, self.options, limits, self.constants)
-        from onnxla.sources import OnnxSource
+        from onnxla.compiler.onnx_source import OnnxSource
 
         return OnnxSource(self.onnx, self.options, limits, self.constants)
 

@@ -42,10 +42,10 @@ def replay(
     random.
     """
     import onnxla
+    from onnxla.compiler.hlo_source import source_of_hlo
     from onnxla.config import Limits
     from onnxla.frontends.hlo.model_file import read_hlo
     from onnxla.hlo.types import TensorType
-    from onnxla.stablehlo_source import source_of_hlo
 
     stored = {} if weights is None else read_inputs([str(weights)]).named
     beside = weights_of(file)

@@ -64,7 +64,7 @@ def _lines(rows: "Sequence[Floor]") -> list[tuple[object, ...]]:
 def _gpu_plan(wanted: Request) -> "Plan":
     """The plan of a model for GPUs, made without NVRTC."""
     if is_artifact(wanted.path):
-        from onnxla.page.inside import inside_of
+        from onnxla.inside.inside import inside_of
 
         compiled = wanted.load()
         return inside_of(compiled.programs[0], compiled.about).plan

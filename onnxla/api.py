@@ -137,7 +137,7 @@ def read_declaration(
 ) -> Declaration:
     """The inputs and outputs that a model declares: it is read, and not compiled. Arguments and errors as `compile`."""
     _require_model(model)
-    from onnxla.compile_call import read_source
+    from onnxla.compiler.models import read_source
 
     cut = Cut(signature, inputs, outputs)
     source = read_source(model, _options(None), limits or Limits.from_environment(), {}, folder, cut)

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from onnxla import watch
 from onnxla.call import Call, Cut
-from onnxla.compiler import Compiled, Compiler
-from onnxla.config import GPU_PRECISIONS, CompileOptions, Limits
-from onnxla.errors import CompileError, InputError, ModelFormatError
+from onnxla.compiler.compiler import Compiled, Compiler
+from onnxla.compiler.models import is_onnx, read_source
+from onnxla.compiler.onnx_source import OnnxSource
+from onnxla.compiler.padding import with_padding
+from onnxla.compiler.sources import Source, may_compile_later
+from onnxla.config import GPU_PRECISIONS, CompileOptions
+from onnxla.errors import CompileError, InputError
 from onnxla.files import taken_back
-from onnxla.frontends.hlo.model_file import is_hlo, is_text, read_hlo
-from onnxla.frontends.onnx.model_file import ModelSource, read_model
-from onnxla.frontends.tensorflow.model_file import TensorFlowModel, is_tensorflow, read_tensorflow
-from onnxla.padding import with_padding
+from onnxla.frontends.onnx.model_file import read_model
 from onnxla.recollection import Recollection
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
@@ -23,9 +22,6 @@ from onnxla.runtime.signature import input_tensors, result_tensors
 from onnxla.runtime.specialisations import Specialise
 from onnxla.runtime.streams import gpu_number
 from onnxla.runtime.tensors import Array
-from onnxla.sources import OnnxSource, Source, may_compile_later
-from onnxla.stablehlo_source import source_of_hlo
-from onnxla.tensorflow_source import TensorFlowSource
 from onnxla.version import __version__
 from onnxla.watch import watching
 
@@ -87,30 +83,6 @@ def _compiled(call: Call, source: Source, compilers: Mapping[str, Compiler]) -> 
     return made
 
 
-def read_source(
-    model: Any,
-    options: CompileOptions,
-    limits: Limits,
-    constants: Mapping[str, Array],
-    folder: Any,
-    cut: Cut,
-) -> Source:
-    """The model, read, whatever its format. Raises ModelFormatError, InputError."""
-    if not is_text(model) and (isinstance(model, TensorFlowModel) or is_tensorflow(model)):
-        tensorflow = read_tensorflow(model)
-        variables = {name: np.asarray(value) for name, value in (cut.state or {}).items()}
-        return TensorFlowSource(
-            tensorflow, options, limits, constants, cut.signature, cut.inputs, cut.outputs, variables
-        )
-    if cut != Cut():
-        raise InputError("signature=, inputs=, outputs= and state= are for TensorFlow models")
-    if not is_hlo(model):
-        if is_text(model):
-            raise ModelFormatError("the text given as a model is neither XLA's HLO nor StableHLO")
-        return OnnxSource(read_model(cast(ModelSource, model), folder=folder), options, limits, constants)
-    return source_of_hlo(read_hlo(model, limits), options, limits, constants)
-
-
 def _options_of(target: str, targets: Sequence[str], options: CompileOptions) -> CompileOptions:
     """With code for both, a precision of GPUs is that of the code for GPUs."""
     if target == "cpu" and len(targets) > 1 and options.precision in GPU_PRECISIONS:
@@ -128,8 +100,7 @@ def _mixed(call: Call) -> CompiledModel:
     from onnxla.fallback.compile import compile_mixed, require_fallback
 
     model, fallback = call.model, str(call.fallback)
-    is_other = is_text(model) or isinstance(model, TensorFlowModel) or is_tensorflow(model) or is_hlo(model)
-    if call.cut != Cut() or is_other:
+    if call.cut != Cut() or not is_onnx(model):
         raise InputError("fallback= is for ONNX models")
     target = ",".join(call.targets)
     require_fallback(fallback, target, call.options)

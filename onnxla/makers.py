@@ -1,14 +1,15 @@
-"""Who makes code: the compiler's own source, and the libraries that decide bits of the result."""
+"""Who makes code: onnxla's own source, and the libraries that decide bits of the result."""
 
 import hashlib
+import os
+from collections.abc import Collection
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
 
 _CODE_MAKERS = ("llvmlite", "numpy", "ml_dtypes")
 """Libraries whose version decides bits of the result: machine code, folded constants. Of NVRTC see `target`."""
-_COMPILER = ("onnxla.frontends", "onnxla.passes", "onnxla.codegen", "onnxla.hlo", "onnxla.runtime")
+ABOVE = frozenset("ahead cli client compat conformance debugging integrations peers serving".split())
+"""The folders that stand above `compile`: nothing of what it gives depends on them (`tests/test_layering.py`)."""
 
 
 def libraries() -> str:
@@ -27,11 +28,20 @@ def version_of(library: str) -> str:
 
 @cache
 def compiler_digest() -> str:
-    """A digest of the compiler's own source, so that a changed checkout does not meet its past."""
+    """A digest of onnxla's own source but for what has no hand in code, so that a changed checkout does not meet its
+    past, nor a version of the same name that of another day."""
+    return digest_of_sources(os.path.dirname(__file__), without=ABOVE)
+
+
+def digest_of_sources(folder: str, without: Collection[str] = ()) -> str:
+    """A digest of the Python files below a folder, with their places; folders behind links are looked into, those of a
+    name in `without` are not."""
     digest = hashlib.sha256()
-    for package in _COMPILER:
-        spec = find_spec(package)
-        assert spec is not None and spec.origin is not None
-        for path in sorted(Path(spec.origin).parent.rglob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for where, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = sorted(name for name in folders if name not in without)
+        for name in sorted(name for name in files if name.endswith(".py")):
+            with open(os.path.join(where, name), "rb", buffering=0) as file:
+                content = file.read()
+            digest.update(f"{os.path.relpath(where, folder)}/{name} {len(content)}\n".encode())
+            digest.update(content)
     return digest.hexdigest()

@@ -335,6 +335,7 @@ def test_dumps(tmp_path: Path) -> None:
     names = {p.name for p in (tmp_path / "dump").iterdir()}
     assert {
         "00-input.hlo",
+        "kernels.txt",
         "plan.txt",
         "memory.txt",
         "graph.dot",

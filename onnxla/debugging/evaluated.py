@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnxla.compiler.onnx_source import OnnxSource
+from onnxla.compiler.sources import Imported
 from onnxla.config import CompileOptions, Limits
 from onnxla.debugging.case import Case
 from onnxla.debugging.exact import exact_outputs
@@ -17,7 +19,6 @@ from onnxla.passes.pass_base import Pass
 from onnxla.passes.pipelines import pipeline_for
 from onnxla.runtime.tensors import Array
 from onnxla.runtime.vocabulary import places_of
-from onnxla.sources import Imported, OnnxSource
 
 
 def imported(case: Case, options: CompileOptions) -> Imported:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onnxla.compiler.sources import Source
 from onnxla.debugging.parts import flat_outputs
 from onnxla.hlo.literal import Literal
 from onnxla.hlo.module import Module
@@ -14,7 +15,6 @@ from onnxla.hlo.parser import parse_module, zero_weights
 from onnxla.hlo.printer import print_module
 from onnxla.runtime.tensors import Array
 from onnxla.runtime.vocabulary import places_of
-from onnxla.sources import Source
 
 _FLOAT = re.compile(r"\b(?:f32|f16|bf16)\[")
 _ENOUGH = 1e-5

@@ -14,7 +14,8 @@ import onnxla
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.gpu.schedule import lower as lower_for_gpu
 from onnxla.codegen.kernels.schedule import lower as lower_for_cpu
-from onnxla.compiler import Compiler
+from onnxla.compiler.compiler import Compiler
+from onnxla.compiler.hlo_source import HloSource
 from onnxla.debugging.comparison import Comparison, compare
 from onnxla.debugging.exact import is_rounding, widened
 from onnxla.debugging.trial import Settings
@@ -25,7 +26,6 @@ from onnxla.hlo.ops.structural import Constant, GetTupleElement, Parameter, Tupl
 from onnxla.hlo.printer import print_instruction
 from onnxla.hlo.types import Array, TensorType, TupleType, Type, Value
 from onnxla.passes.pipelines import pipeline_for
-from onnxla.sources import HloSource
 
 _MOST_ROUNDS = 16
 """Rounds of a loop that are looked at."""

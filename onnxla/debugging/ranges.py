@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onnxla.compiler import Compiler
+from onnxla.compiler.compiler import Compiler
+from onnxla.compiler.sources import Imported, Shapes, Source
 from onnxla.config import CompileOptions
 from onnxla.errors import InputError
 from onnxla.hlo.builder import Builder
@@ -24,7 +25,6 @@ from onnxla.passes.pipelines import optimize
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.signature import ModelSignature
 from onnxla.runtime.tensors import Array, TensorSignature
-from onnxla.sources import Imported, Shapes, Source
 
 ELEMENTS: Mapping[str, ElementType] = {"fp16": F16, "bf16": BF16}
 """The element types that factors are rounded to, by precision."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnxla import watch
+from onnxla.compiler.onnx_source import OnnxSource
+from onnxla.compiler.sources import Shapes, may_compile_later
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, DeviceError, InputError
 from onnxla.fallback.planning import build, partition
@@ -13,7 +15,6 @@ from onnxla.runtime.mixed_model import MixedModel, MixedPlan
 from onnxla.runtime.mixed_report import FallbackReport
 from onnxla.runtime.onnxruntime_part import require_onnxruntime
 from onnxla.runtime.thread_pool import default_threads
-from onnxla.sources import OnnxSource, Shapes, may_compile_later
 from onnxla.watch import watching
 
 FALLBACKS = ("onnxruntime",)

@@ -11,7 +11,9 @@ from functools import cached_property
 from onnx import TensorProto, ValueInfoProto, helper
 
 from onnxla import watch
-from onnxla.compiler import Compiler
+from onnxla.compiler.compiler import Compiler
+from onnxla.compiler.onnx_source import OnnxSource
+from onnxla.compiler.sources import Shapes
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import CompileError, InputError, Problem
 from onnxla.fallback.clusters import Cluster, Clustering
@@ -30,7 +32,6 @@ from onnxla.runtime.mixed_report import ClusterReport, FallbackReport
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.report import CompileReport
 from onnxla.runtime.signature import ModelSignature, input_tensors, result_tensors
-from onnxla.sources import OnnxSource, Shapes
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from onnxla.hlo.module import Instruction, sources_of
 from onnxla.hlo.ops.control_flow import Fusion
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.printer import print_computation, print_instruction, print_module
+from onnxla.inside.inside import DECISIONS_STAGE, Inside
 from onnxla.page.arrange import Picture, arrange
 from onnxla.page.graph import Box, all_boxes, graph_of, type_text
-from onnxla.page.inside import DECISIONS_STAGE, Inside
 from onnxla.page.memory_picture import memory_document
 from onnxla.roofline.limits import Limits
 from onnxla.runtime.profiler import Profile

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from onnxla.inside.inside import Inside, inside_of
 from onnxla.page.document import document_of
 from onnxla.page.html import page_html
-from onnxla.page.inside import Inside, inside_of
 from onnxla.roofline.limits import Limits
 from onnxla.runtime.profiler import Profile
 from onnxla.runtime.program import Program

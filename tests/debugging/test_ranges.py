@@ -7,13 +7,14 @@ import pytest
 from onnx import helper
 
 import onnxla
+from onnxla.compiler.onnx_source import OnnxSource
+from onnxla.compiler.sources import Source
 from onnxla.config import CompileOptions, Limits
 from onnxla.debugging.ranges import rounded_outputs, watch_ranges
 from onnxla.errors import InputError
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.tensors import Array
-from onnxla.sources import OnnxSource, Source
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import looped, model_of, weight
 

@@ -238,7 +238,9 @@ def test_what_an_attribute_says_is_wrong_whatever_the_inputs_are(place: str, wro
     domain, operator, attribute = (*[""], *place.rsplit(".", 2))[-3:]
     opset = onnx.defs.onnx_opset_version() if not domain else 1
     schema = onnx.defs.get_schema(operator, opset, domain)
-    given = {name: PLAIN[a.type.name] for name, a in schema.attributes.items() if a.required} | {attribute: wrong}
+    given: dict[str, Any] = {
+        name: PLAIN[str(a.type).rpartition(".")[2]] for name, a in schema.attributes.items() if a.required
+    } | {attribute: wrong}
     if domain:
         given |= {"rho": [1.0], "coefficients": [1.0], "classlabels_ints": [1], "classlabels_int64s": [1]}
         given = {name: value for name, value in given.items() if name in schema.attributes}

@@ -15,12 +15,12 @@ from onnxla.codegen.lowering import Lowering
 from onnxla.codegen.plan import Launch
 from onnxla.codegen.planner import make_plan
 from onnxla.codegen.weights import WeightsImage
+from onnxla.compiler.onnx_source import OnnxSource
 from onnxla.config import CompileOptions, Limits
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.hlo.module import Instruction
 from onnxla.hlo.types import Array
 from onnxla.passes.pipelines import optimize
-from onnxla.sources import OnnxSource
 from tests.gpu.ptx_text import PtxKernel, parse_ptx
 
 

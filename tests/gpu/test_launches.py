@@ -14,12 +14,12 @@ from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.codegen.plan import Launch, Plan, Space
 from onnxla.codegen.planner import make_plan
 from onnxla.codegen.weights import WeightsImage
+from onnxla.compiler.onnx_source import OnnxSource
 from onnxla.config import CompileOptions, Limits
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.tensors import Array
-from onnxla.sources import OnnxSource
 from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, model_of, weight
 

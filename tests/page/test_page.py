@@ -15,9 +15,9 @@ import pytest
 
 import onnxla
 from onnxla.errors import ArtifactError
+from onnxla.inside.inside import CODE_STAGE, inside_of
 from onnxla.page.document import document_of
 from onnxla.page.html import page_html, visible
-from onnxla.page.inside import CODE_STAGE, inside_of
 from onnxla.page.model_page import model_page
 from onnxla.roofline.limits import Limits, Memory
 from onnxla.runtime.program import Program

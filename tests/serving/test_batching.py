@@ -17,6 +17,7 @@ from onnxla.runtime.tensors import Array
 from onnxla.serving.engine import ServingEngine
 from onnxla.serving.errors import InvalidRequestError
 from onnxla.serving.rows import RowsPlan, join, split
+from tests.compiler.test_padding import feeds, two_outputs
 from tests.serving.repositories import (
     Gate,
     ask,
@@ -30,7 +31,6 @@ from tests.serving.repositories import (
     scaled,
     serving,
 )
-from tests.test_padding import feeds, two_outputs
 
 BATCHED = "max_batch_size: 4 dynamic_batching {}"
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from onnxla import watch
+from onnxla.compiler.sources import Shapes, Source
 from onnxla.errors import CompileError, InputError
 from onnxla.hlo.module import Module
 from onnxla.hlo.ops.structural import Constant
@@ -21,7 +22,6 @@ from onnxla.passes.row_rules import Sizes
 from onnxla.passes.rows import Rows
 from onnxla.runtime.padding import OutputRows, Padding
 from onnxla.runtime.program import GPU_TRIPLE, Program
-from onnxla.sources import Shapes, Source
 
 
 def with_padding(

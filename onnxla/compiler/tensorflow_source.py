@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from onnxla.compiler.sources import Imported, OpenSource, Shapes, tensor_signature
 from onnxla.config import CompileOptions, Limits
 from onnxla.frontends.signature import Signature
 from onnxla.frontends.tensorflow.effects import is_counter
@@ -12,7 +13,6 @@ from onnxla.frontends.tensorflow.model_file import TensorFlowModel
 from onnxla.frontends.tensorflow.signature import interface_of
 from onnxla.frontends.tensorflow.state import initial_values
 from onnxla.hlo.types import Array, type_of
-from onnxla.sources import Imported, OpenSource, Shapes, tensor_signature
 
 
 class TensorFlowSource(OpenSource[ImportedTensorFlow]):

@@ -4,54 +4,40 @@ import -> (cache) -> passes -> codegen -> Program
 """
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from onnxla import watch
-from onnxla.cache_key import cache_key
-from onnxla.codegen.choices import Decision, print_decisions, read_decisions
-from onnxla.codegen.cpu.backend import compile_cpu
-from onnxla.codegen.cpu.compile_llvm import assembly
+from onnxla.codegen.choices import Decision, read_decisions
 from onnxla.codegen.cpu.target import Target, host_target, named_target
-from onnxla.codegen.gpu.backend import compile_gpu
 from onnxla.codegen.gpu.compile_nvrtc import nvrtc_version
 from onnxla.codegen.gpu.target import GpuTarget
-from onnxla.codegen.kernels.ir import Kernel
-from onnxla.codegen.kernels.work import effort_of
-from onnxla.codegen.plan import Branch, Copy, Launch, Plan, Space, Steps, WhileLoop, memory_table, nested, slots_of
-from onnxla.codegen.traffic import bytes_moved
+from onnxla.codegen.plan import memory_table
+from onnxla.compiler.cache_key import cache_key
+from onnxla.compiler.clock import STAGES, TUNING_STAGES, Clock
+from onnxla.compiler.dump import write_dump
+from onnxla.compiler.made import made_for_cpu, made_for_gpu
+from onnxla.compiler.sources import Imported, Shapes, Source
+from onnxla.compiler.steps import profile_steps
 from onnxla.config import GPU_PRECISIONS, CompileOptions
 from onnxla.errors import DeviceError, InputError
-from onnxla.files import write_file
 from onnxla.hlo.graphviz import module_to_dot
-from onnxla.hlo.module import Module, sources_of
+from onnxla.hlo.module import Module
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.printer import print_module
 from onnxla.hlo.types import Array
+from onnxla.inside.inside import DECISIONS_STAGE
 from onnxla.makers import compiler_digest, libraries
-from onnxla.page.inside import CODE_STAGE, DECISIONS_STAGE, RESOURCES_STAGE, Inside, code_index, listed
-from onnxla.page.kernel_code import KernelCode, gpu_code, lasting_log, resource_report
-from onnxla.passes.pipeline import PassRecord
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.cache import CacheKey, CompileCache
-from onnxla.runtime.program import GPU_TRIPLE, Program, Step
+from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport, PassReport
 from onnxla.runtime.thread_pool import default_threads
-from onnxla.runtime.thread_pool_code import assemble_thread_pool
-from onnxla.sources import Imported, Shapes, Source
-from onnxla.version import __version__
 
 if TYPE_CHECKING:
     from onnxla.tuning.tuner import Tuned
-
-_STAGES = {"import": (0.0, 0.04), "cache": (0.04, 0.05), "passes": (0.05, 0.12), "codegen": (0.12, 1.0)}
-"""Which part of the time each stage takes, about."""
-_TUNING_STAGES = {"import": (0.0, 0.01), "cache": (0.01, 0.01), "passes": (0.01, 0.03), "tuning": (0.03, 0.85)}
-_TUNING_STAGES["codegen"] = (0.85, 1.0)
 
 
 class Compiled(NamedTuple):
@@ -106,7 +92,7 @@ class Compiler:
         values: Mapping[str, Array] | None = None,
     ) -> Compiled:
         """Compile for input shapes; `values` as for `Source.load`, with the same errors."""
-        clock = _Clock(_TUNING_STAGES if self.options.tune_seconds else _STAGES)
+        clock = Clock(TUNING_STAGES if self.options.tune_seconds else STAGES)
         with clock.stage("import"):
             imported = self.source.load(shapes or {}, dims or {}, values or {})
         text = print_module(imported.module)
@@ -128,7 +114,7 @@ class Compiler:
         tuned = f", tuned for {self.threads} threads" if self.options.tune_seconds else ""
         return cache_key(imported, text, self.options, f"{self.target}{_compiler_of(self.target)}{tuned}")
 
-    def _make(self, imported: Imported, text: str, clock: "_Clock") -> Program:
+    def _make(self, imported: Imported, text: str, clock: Clock) -> Program:
         module, options = imported.module, self._options_of_next()
         with clock.stage("passes"):
             clock.passes = optimize(module, self.target.kind, options).records
@@ -139,9 +125,9 @@ class Compiler:
             known, clock.is_final = tuned.decisions, tuned.is_complete
         with clock.stage("codegen"):
             made = (
-                self._made_for_cpu(module, options, known)
+                made_for_cpu(module, self.target, options, known)
                 if isinstance(self.target, Target)
-                else self._made_for_gpu(module)
+                else made_for_gpu(module, self.target)
             )
         texts = {
             "hlo": text,
@@ -161,7 +147,7 @@ class Compiler:
             thread_pool=made.thread_pool,
             weights=made.weights,
             arena_bytes=made.plan.arena_bytes,
-            steps=tuple(_steps(made.plan, made.symbols, self.target)),
+            steps=tuple(profile_steps(made.plan, made.symbols, self.target)),
             triple=made.triple,
             cpu=made.cpu,
             features=made.features,
@@ -172,26 +158,8 @@ class Compiler:
             texts=texts,
         )
         if options.dump_to is not None:
-            self._dump(Path(options.dump_to), program, made, module)
+            write_dump(Path(options.dump_to), program, made, module, self.source.name)
         return program
-
-    def _dump(self, folder: Path, program: Program, made: "_Made", module: Module) -> None:
-        """The stages behind the passes, which have written their own: plan, memory, code, graph and page."""
-        from onnxla.page.model_page import model_page
-
-        code = made.code()
-        inside = Inside(module, made.plan, made.symbols, code)
-        files = {
-            "plan.txt": program.texts["plan"],
-            "memory.txt": program.texts["memory"],
-            "graph.dot": program.texts["optimized_hlo_dot"],
-            "resources.txt": resource_report(code),
-            "page.html": model_page(program, {"onnxla": __version__}, self.source.name, inside=inside),
-            **made.dumps(),
-        }
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            write_file(folder / name, text)
 
     def _tuned(self, module: Module) -> "Tuned":
         """Measure the ways there are to compute the kernels of a module, as long as the options say."""
@@ -212,53 +180,6 @@ class Compiler:
         )
         return tuner.tune(module, direct_only=self.options.precision == "highest")
 
-    def _made_for_cpu(self, module: Module, options: CompileOptions, known: "Mapping[str, Decision]") -> "_Made":
-        assert isinstance(self.target, Target)
-        code, target, level = compile_cpu(module, self.target, options, known), self.target, options.opt_level
-
-        def dumps() -> dict[str, str]:
-            """LLVM IR and assembly of each object."""
-            files = {f"code-{k:02d}.ll": text for k, text in enumerate(code.code.texts)}
-            return files | {f"code-{k:02d}.s": assembly(text, target, level) for k, text in enumerate(code.code.texts)}
-
-        return _Made(
-            plan=code.plan,
-            objects=tuple(code.objects),
-            thread_pool=assemble_thread_pool(target.triple),
-            weights=code.weights,
-            triple=target.triple,
-            cpu=target.cpu,
-            features=target.features,
-            symbols=code.code.symbols,
-            code=lambda: listed(code.code.functions, target, level),
-            dumps=dumps,
-            texts={
-                CODE_STAGE: code_index(code.code.functions),
-                DECISIONS_STAGE: print_decisions(code.decisions),
-            },
-        )
-
-    def _made_for_gpu(self, module: Module) -> "_Made":
-        assert isinstance(self.target, GpuTarget)
-        code = compile_gpu(module, self.target)
-        return _Made(
-            plan=code.plan,
-            objects=code.objects,
-            thread_pool=b"",
-            weights=code.weights,
-            triple=GPU_TRIPLE,
-            cpu=self.target.architecture,
-            features=(),
-            symbols=code.symbols,
-            code=lambda: gpu_code(code.functions, code.ptx, code.log),
-            texts={
-                "cuda": code.source,
-                CODE_STAGE: code_index(code.functions),
-                RESOURCES_STAGE: lasting_log(code.log),
-            },
-            dumps=lambda: {"code.cu": code.source, "code.ptx": code.ptx, "ptxas.log": code.log},
-        )
-
     def _options_of_next(self) -> CompileOptions:
         """The options, dumps of each further specialisation in a folder of its own."""
         self._made += 1
@@ -266,7 +187,7 @@ class Compiler:
             return self.options
         return replace(self.options, dump_to=os.path.join(self.options.dump_to, f"specialisation-{self._made}"))
 
-    def _report(self, program: Program, clock: "_Clock", cached: bool) -> CompileReport:
+    def _report(self, program: Program, clock: Clock, cached: bool) -> CompileReport:
         decisions = read_decisions(program.texts.get(DECISIONS_STAGE, "")).values()
         return CompileReport(
             nodes=self.source.nodes,
@@ -291,26 +212,6 @@ class Compiler:
         )
 
 
-@dataclass(frozen=True)
-class _Made:
-    """What a target made of a module."""
-
-    plan: Plan
-    objects: tuple[bytes, ...]
-    thread_pool: bytes
-    weights: Array
-    triple: str
-    cpu: str
-    features: tuple[str, ...]
-    symbols: Mapping[Kernel, str]
-    code: Callable[[], Mapping[str, KernelCode]]
-    """The code of each kernel, by symbol."""
-    dumps: Callable[[], dict[str, str]]
-    """Further texts for a dump, by file name."""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """Further stages."""
-
-
 def _compiler_of(target: Target | GpuTarget) -> str:
     """The compiler outside of onnxla that makes the code, where there is one."""
     if isinstance(target, Target):
@@ -329,65 +230,6 @@ def _is_made_of(program: Program, imported: Imported) -> bool:
         and program.state == imported.state
         and program.results == imported.results
     )
-
-
-class _Clock:
-    """What the stages take."""
-
-    def __init__(self, parts: Mapping[str, tuple[float, float]]) -> None:
-        self.parts = parts
-        self.is_final = True
-        """Whether compiling again would make the same program: not where tuning ran out of time."""
-        self.seconds: dict[str, float] = {}
-        self.memory_bytes: dict[str, int] = {}
-        self.passes: Sequence[PassRecord] = ()
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        peak, start = watch.peak_memory(), time.perf_counter()
-        with watch.span(name, *self.parts[name]):
-            yield
-        self.seconds[name] = time.perf_counter() - start
-        self.memory_bytes[name] = watch.peak_memory() - peak
-
-
-_OPERATIONS = {Copy: "copy", WhileLoop: "while", Branch: "conditional"}
-"""What a step without a kernel does, in HLO's words."""
-
-
-def _steps(plan: Plan, symbols: Mapping[Kernel, str], target: Target | GpuTarget) -> Iterator[Step]:
-    """The rows of a profile: every step, and those inside it behind it, in the order of `walk_steps`."""
-    efforts = {k: int(effort_of(k, target)) if isinstance(target, Target) else 0 for k in set(plan.kernels())}
-
-    def rows(steps: Steps, depth: int) -> Iterator[Step]:
-        for step in steps:
-            kernel = step.kernel if isinstance(step, Launch) else None
-            instruction = plan.instructions.get(step.name)
-            nodes = sources_of(instruction) if kernel and instruction else []
-            weights = {
-                s.buffer: s.buffer.bytes
-                for s in (() if nested(step) else slots_of(step))
-                if s.buffer.space is Space.WEIGHTS
-            }
-            whole = 0 if nested(step) else sum(slot.buffer.bytes for slot in slots_of(step))
-            moved = bytes_moved(step, instruction) if isinstance(step, Launch) else whole
-            yield Step(
-                name=step.name,
-                op=step.opcode if isinstance(step, Launch) else _OPERATIONS[type(step)],
-                source=str(step.node) if step.node else "",
-                bytes=moved,
-                flops=int(kernel.flops) if kernel else 0,
-                depth=depth,
-                kernel=symbols[kernel] if kernel else "",
-                tasks=kernel.tasks if kernel else 0,
-                effort=efforts[kernel] if kernel else 0,
-                weight_bytes=min(sum(weights.values()), moved),
-                also=tuple(str(node) for node in nodes if node != step.node),
-            )
-            for inner in nested(step):
-                yield from rows(inner, depth + 1)
-
-    return rows(plan.steps, 0)
 
 
 def _bytes_of_constants(module: Module) -> int:

@@ -16,12 +16,14 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxla
-from onnxla import cache_key, compiler
+from onnxla.compiler import cache_key, made
+from onnxla.compiler.compiler import Compiler
+from onnxla.compiler.onnx_source import OnnxSource
 from onnxla.frontends.onnx.model_file import read_model
 from onnxla.hlo.printer import print_module
+from onnxla.makers import ABOVE, digest_of_sources
 from onnxla.runtime.cache import CompileCache
 from onnxla.runtime.tensors import Array
-from onnxla.sources import OnnxSource
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 W = np.array([1, 2, 4, 8], np.float32)
@@ -55,7 +57,7 @@ def differing(folder: Path, model: ModelProto | None = None, rows: int = 3, **op
     settings = onnxla.CompileOptions.from_environment(**options)
     source = OnnxSource(read_model(model or a_model()), settings, onnxla.Limits(), {})
     imported = source.load({}, {"rows": rows}, {})
-    key = compiler.Compiler(source, "cpu", settings).cache_key(imported, print_module(imported.module))
+    key = Compiler(source, "cpu", settings).cache_key(imported, print_module(imported.module))
     comparison = CompileCache(folder, 1 << 30).compare(key)
     assert comparison is not None
     return [part.name for part in comparison.differing]
@@ -117,6 +119,32 @@ def test_another_onnxla_is_a_miss(name: str, part: str, filled: Path, monkeypatc
     assert not is_cached(compiled(filled))
 
 
+def test_any_change_of_the_source_is_another_compiler(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (tmp_path / "passes").mkdir()
+    (package / "passes").symlink_to("../passes")
+    (package / "config.py").write_text("LEVEL = 1")
+    (tmp_path / "passes" / "fusion.py").write_text("MOST = 8")
+    digests = [digest_of_sources(str(package), without=ABOVE)]
+
+    def changed() -> bool:
+        digests.append(digest_of_sources(str(package), without=ABOVE))
+        return digests[-1] not in digests[:-1]
+
+    assert not changed()
+    (package / "config.py").write_text("LEVEL = 2")
+    assert changed()
+    (tmp_path / "passes" / "fusion.py").write_text("MOST = 9")
+    assert changed()
+    (package / "config.py").rename(tmp_path / "passes" / "config.py")
+    assert changed()
+    (package / "compiled.pyc").write_text("")
+    (package / "cli").mkdir()
+    (package / "cli" / "main.py").write_text("")
+    assert not changed()
+
+
 def test_what_does_not_change_the_code_is_no_miss(filled: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "verify": False,
@@ -133,7 +161,7 @@ def test_compiling_ahead_serves_runs_of_the_open_model(filled: Path, monkeypatch
     def fail(*given: object) -> None:
         raise AssertionError("nothing is compiled")
 
-    monkeypatch.setattr(compiler, "compile_cpu", fail)
+    monkeypatch.setattr(made, "compile_cpu", fail)
     np.testing.assert_array_equal(later(X), 2 * X * W)
 
 
@@ -175,8 +203,8 @@ def test_an_entry_of_another_model_under_this_name_is_not_used(tmp_path: Path) -
 
 PROCESS = """
 import json, os, sys, tempfile, warnings
-import numpy as np, onnxla, onnxla.cache_key
-onnxla.cache_key.compiler_digest = lambda: "this checkout"  # which somebody may be working in
+import numpy as np, onnxla, onnxla.compiler.cache_key
+onnxla.compiler.cache_key.compiler_digest = lambda: "this checkout"  # which somebody may be working in
 folder, user, path, action = sys.argv[1:]
 x = np.arange(12, dtype=np.float32).reshape(3, 4)
 with tempfile.TemporaryDirectory() as other:  # all is imported and read before another user, who may not, takes over

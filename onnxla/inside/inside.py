@@ -25,7 +25,7 @@ from onnxla.codegen.weights import WeightsImage
 from onnxla.errors import ArtifactError, OnnxlaError
 from onnxla.hlo.module import Module
 from onnxla.hlo.parser import parse_module, zero_weights
-from onnxla.page.kernel_code import KernelCode, cpu_code, gpu_code
+from onnxla.inside.kernel_code import KernelCode, cpu_code, gpu_code
 from onnxla.runtime.device import read_objects
 from onnxla.runtime.digest import digest_of
 from onnxla.runtime.program import GPU_TRIPLE, Program

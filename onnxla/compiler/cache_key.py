@@ -1,6 +1,7 @@
 """The key of a program in the compile cache: everything that decides its code, part by part, so that a miss can be
 explained. Two programs with equal keys have equal code."""
 
+from onnxla.compiler.sources import Imported
 from onnxla.config import CompileOptions
 from onnxla.hlo.fingerprint import fingerprint
 from onnxla.hlo.ops.structural import Constant
@@ -8,7 +9,6 @@ from onnxla.makers import compiler_digest, libraries
 from onnxla.runtime.artifact import FORMAT_VERSION, constant_data
 from onnxla.runtime.cache import CacheKey
 from onnxla.runtime.digest import digest_of_all
-from onnxla.sources import Imported
 from onnxla.version import __version__
 
 

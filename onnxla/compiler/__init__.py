@@ -1,0 +1,1 @@
+"""From a model, for one set of input shapes, to a `Program`: import, cache, passes, codegen."""
