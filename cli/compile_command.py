@@ -94,7 +94,7 @@ def compile_model(
 
 def _require_compiled(path: Path) -> None:
     """Raises InputError for a zip file of another kind, ArtifactError for a compiled model that is damaged."""
-    from onnxla.runtime.artifact import read_artifact
+    from onnxla.runtime.artifact_reading import read_artifact
 
     try:
         read_artifact(path, verify_weights="off")

@@ -21,12 +21,13 @@ from onnxla.call import Call, Cut
 from onnxla.errors import OnnxlaError
 from onnxla.files import open_file, write_file
 from onnxla.makers import compiler_digest, libraries, version_of
-from onnxla.runtime.artifact import FORMAT_VERSION, constant_data, signature_json, signature_of_json
+from onnxla.runtime.artifact import FORMAT_VERSION
 from onnxla.runtime.cache import CacheKey, CompileCache
 from onnxla.runtime.cache_files import RECOLLECTION_SUFFIX, RECOLLECTIONS, note_use, open_folder, unfit_reason
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.digest import digest_of_all, digest_of_file
 from onnxla.runtime.machine import cpu_identity
+from onnxla.runtime.manifest import constant_data, signature_json, signature_of_json
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.program import Program
 from onnxla.runtime.report import CompileReport

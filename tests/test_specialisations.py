@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxla
 from onnxla.errors import InputError, ResourceLimitError
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from onnxla.watch import watching
 from tests.cli.command import DIGITS, succeed
 from tests.cli.command import onnxla as command

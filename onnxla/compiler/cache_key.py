@@ -6,9 +6,10 @@ from onnxla.config import CompileOptions
 from onnxla.hlo.fingerprint import fingerprint
 from onnxla.hlo.ops.structural import Constant
 from onnxla.makers import compiler_digest, libraries
-from onnxla.runtime.artifact import FORMAT_VERSION, constant_data
+from onnxla.runtime.artifact import FORMAT_VERSION
 from onnxla.runtime.cache import CacheKey
 from onnxla.runtime.digest import digest_of_all
+from onnxla.runtime.manifest import constant_data
 from onnxla.version import __version__
 
 

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from onnxla.errors import ArtifactError
-from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.artifact import Artifact
+from onnxla.runtime.artifact_reading import read_artifact
+from onnxla.runtime.artifact_writing import write_artifact
 from onnxla.runtime.cache_files import (
     SUFFIX,
     CacheEntry,

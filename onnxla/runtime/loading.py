@@ -4,7 +4,7 @@ import os
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import DeviceError
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.model import CompiledModel
 from onnxla.runtime.streams import gpu_number

@@ -16,7 +16,8 @@ import numpy as np
 
 from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, InputError, harmless_line
-from onnxla.runtime.artifact import Artifact, write_artifact
+from onnxla.runtime.artifact import Artifact
+from onnxla.runtime.artifact_writing import write_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.mixed_parts import ExpectedType, StoredPlan, StoredStage
 from onnxla.runtime.mixed_report import FallbackReport

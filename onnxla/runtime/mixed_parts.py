@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from onnxla.errors import ArtifactError
+from onnxla.runtime.manifest import Json, names_of_json, shape_of_json, signature_json, signature_of_json, typed
 from onnxla.runtime.mixed_report import ClusterReport, FallbackReport, Reason
 from onnxla.runtime.program import Program
 from onnxla.runtime.signature import ModelSignature
 from onnxla.runtime.tensors import Array, dtype_of, element_of_dtype
 
-Json: TypeAlias = Any
 ExpectedType: TypeAlias = tuple[np.dtype[Any], tuple[int, ...]]
 """Element type and shape of a value."""
 
@@ -55,7 +55,6 @@ class Codec:
     weights: Callable[[Any], Any]
     """Large ones, which stay in the file."""
     section: Callable[[Any], Any]
-    signature: Callable[[Any], Any]
 
 
 def plan_json(plan: StoredPlan, codec: Codec) -> Json:
@@ -66,7 +65,7 @@ def plan_json(plan: StoredPlan, codec: Codec) -> Json:
                 "inputs": list(stage.inputs),
                 "outputs": list(stage.outputs),
                 "program": stage.program,
-                "signature": codec.signature(stage.signature),
+                "signature": signature_json(stage.signature),
                 "onnx": None if stage.program is not None else codec.section(stage.onnx),
                 "weights": codec.weights(stage.weights),
             }
@@ -88,18 +87,18 @@ def plan_of_json(stored: Json, programs: Sequence[Program], signature: ModelSign
     plan = StoredPlan(
         tuple(
             StoredStage(
-                _names(stage["inputs"]),
-                _names(stage["outputs"]),
+                names_of_json(stage["inputs"]),
+                names_of_json(stage["outputs"]),
                 None if stage["program"] is None else _index(stage["program"], programs),
-                codec.signature(stage["signature"]),
+                signature_of_json(stage["signature"]),
                 b"" if stage["onnx"] is None else codec.section(stage["onnx"]),
                 codec.weights(stage["weights"]),
             )
             for stage in stored["stages"]
         ),
-        {_name(name): _shape(shape) for name, shape in stored["shapes"].items()},
+        {typed(name, str): shape_of_json(shape) for name, shape in stored["shapes"].items()},
         codec.arrays(stored["constants"]),
-        {_name(name): (dtype_of(element), _shape(shape)) for name, element, shape in stored["expected"]},
+        {typed(name, str): (dtype_of(element), shape_of_json(shape)) for name, element, shape in stored["expected"]},
         codec.arrays(stored["weights"]),
         _report(stored["report"]),
     )
@@ -127,21 +126,6 @@ def _require(holds: bool, what: str) -> None:
         raise ArtifactError(f"the manifest is malformed: {what}")
 
 
-def _name(value: Json) -> str:
-    _require(isinstance(value, str), f"{str(value)[:60]!r} is no name")
-    return str(value)
-
-
-def _names(values: Json) -> tuple[str, ...]:
-    _require(isinstance(values, list), "names that are no list")
-    return tuple(_name(value) for value in values)
-
-
-def _shape(values: Json) -> tuple[int, ...]:
-    _require(isinstance(values, list) and all(type(n) is int and 0 <= n < 1 << 62 for n in values), "no shape")
-    return tuple(values)
-
-
 def _index(value: Json, programs: Sequence[Program]) -> int:
     _require(type(value) is int and 0 <= value < len(programs), "a stage without its program")
     return int(value)
@@ -157,8 +141,8 @@ def _report(stored: Json) -> FallbackReport:
     model, clusters = stored
     found = []
     for compiled, nodes, operators, inputs, outputs, reasons in clusters:
-        why = tuple(Reason(_name(text), was_told=told is True) for text, told in reasons)
-        parts = (_names(nodes), _names(operators), _names(inputs), _names(outputs))
+        why = tuple(Reason(typed(text, str), was_told=told is True) for text, told in reasons)
+        parts = (names_of_json(nodes), names_of_json(operators), names_of_json(inputs), names_of_json(outputs))
         _require(len(parts[0]) == len(parts[1]) and len(why) in (0, len(parts[0])), "a report without its nodes")
         found.append(ClusterReport(compiled is True, *parts, why, None))
-    return FallbackReport(_name(model), tuple(found))
+    return FallbackReport(typed(model, str), tuple(found))

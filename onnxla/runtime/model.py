@@ -20,7 +20,8 @@ from onnxla.config import RuntimeSettings
 from onnxla.errors import ArtifactError, DeviceError, InputError
 from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.arguments import Arguments, Out
-from onnxla.runtime.artifact import Artifact, write_artifact
+from onnxla.runtime.artifact import Artifact
+from onnxla.runtime.artifact_writing import write_artifact
 from onnxla.runtime.pending import PendingRun
 from onnxla.runtime.program import GPU_TRIPLE, Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor

@@ -14,7 +14,7 @@ DRIVER = """
 import os, signal, subprocess, sys
 from onnxla import watch
 from onnxla.codegen import workers
-from onnxla.runtime import artifact
+from onnxla.runtime import artifact_writing
 
 stage = sys.argv.pop(1)
 
@@ -37,13 +37,13 @@ def recorded(*arguments, **options):
     return process
 workers.subprocess.Popen = recorded
 
-add = artifact._add_entry
+add = artifact_writing._add_entry
 def added(archive, file, name, data):
     place = add(archive, file, name, data)
     if stage == "artifact" and name.startswith("weights"):
         interrupt()
     return place
-artifact._add_entry = added
+artifact_writing._add_entry = added
 
 from onnxla.__main__ import main
 main()

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxla
 from onnxla.errors import ArtifactError, InputError
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from onnxla.runtime.padding import Padding
 from onnxla.runtime.tensors import Array
 

@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto, helper
 import onnxla
 from onnxla.errors import ArtifactError, DeviceError, InputError
 from onnxla.hlo.types import Array
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from onnxla.runtime.mixed_model import MixedModel
 from tests.cli.command import onnxla as command
 from tests.cli.command import succeed
@@ -183,6 +183,6 @@ def test_a_manifest_that_does_not_fit_is_refused(mutate: Any, tmp_path: Path, mo
             mutate(manifest)
         return manifest
 
-    monkeypatch.setattr("onnxla.runtime.artifact.json.loads", changed)
+    monkeypatch.setattr("onnxla.runtime.artifact_reading.json.loads", changed)
     with pytest.raises(ArtifactError):
         read_artifact(tmp_path / "m.onnxla")

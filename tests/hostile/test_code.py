@@ -12,7 +12,7 @@ import pytest
 import onnxla
 from onnxla.errors import ArtifactError
 from onnxla.runtime import executable, loader, thread_pool
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from tests.hostile.models import with_weights
 
 MAP = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ")

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxla.errors import ArtifactError
-from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.artifact import Artifact
+from onnxla.runtime.artifact_reading import read_artifact
+from onnxla.runtime.artifact_writing import write_artifact
 from onnxla.runtime.digest import digest_of
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.shared_pages import PAGE
@@ -244,7 +246,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 def test_an_artifact_needs_neither_onnx_nor_the_compiler(written: Path) -> None:
     program = f"""
 import sys
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from onnxla.runtime.digest import digest_of
 from onnxla.runtime.executable import Executable
 import numpy as np

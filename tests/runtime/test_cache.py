@@ -10,7 +10,9 @@ import pytest
 
 from onnxla.errors import ArtifactError
 from onnxla.runtime import cache as module
-from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.artifact import Artifact
+from onnxla.runtime.artifact_reading import read_artifact
+from onnxla.runtime.artifact_writing import write_artifact
 from onnxla.runtime.cache import CacheKey, CompileCache, PartComparison
 from onnxla.runtime.executable import Executable
 from onnxla.runtime.signature import ModelSignature

@@ -21,7 +21,7 @@ from onnxla.errors import ArtifactError, InputError
 from onnxla.files import read_file
 from onnxla.given import whole_number
 from onnxla.integrations.ray.node_files import node_file
-from onnxla.runtime.artifact import read_artifact
+from onnxla.runtime.artifact_reading import read_artifact
 from onnxla.runtime.cache_files import SUFFIX
 from onnxla.runtime.loading import load_compiled
 from onnxla.runtime.machine import check_machine, host_features

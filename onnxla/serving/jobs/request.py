@@ -20,7 +20,7 @@ import numpy as np
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import ArtifactError, InputError, OnnxlaError
 from onnxla.given import shapes_of, sizes_of, whole_number
-from onnxla.runtime.artifact import constant_data
+from onnxla.runtime.manifest import constant_data
 from onnxla.runtime.tensors import Array, dtype_of
 
 OF_SERVERS = ("dump_to", "dump_weights", "cache_dir", "cache_bytes", "compile_timeout")

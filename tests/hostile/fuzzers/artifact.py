@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from onnxla.errors import ArtifactError
-from onnxla.runtime.artifact import Artifact, read_artifact, write_artifact
+from onnxla.runtime.artifact import Artifact
+from onnxla.runtime.artifact_reading import read_artifact
+from onnxla.runtime.artifact_writing import write_artifact
 from onnxla.runtime.consistency import require_consistent
 from onnxla.runtime.digest import digest_of
 from onnxla.runtime.linker import PAGE, Image
