@@ -25,6 +25,9 @@ FAR_BYTES = 256 << 10
 """Size of a right operand from which it is not expected in a core's caches."""
 ROUND = 8
 """Depths between two requests for memory where depths are not unrolled."""
+STRIDE_BYTES = 1 << 10
+"""How far one round of the innermost loop may go on in a panel: CPUs foresee what an instruction loads next by the
+distance to what it loaded last, up to some 2 KB."""
 DType: TypeAlias = "np.dtype[Any]"
 Position = Callable[[Expr, Index, Index], Index]
 """(batch, row index, depth index) -> index into the left operand."""
@@ -168,6 +171,8 @@ class RegisterTile:
         if self.problem.group == 2:
             return self._rolled(place, depth, flat, carried)
         unroll = 4 if len(carried) <= 12 else 2
+        if isinstance(self.right, PackedRight):
+            unroll = max(min(unroll, STRIDE_BYTES // (place.vectors * self.lanes * self.compute.bytes)), 1)
         rounds, rest = divmod(size, unroll)
         sums = list(carried)
         if rounds == 1:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onnxla.codegen.cpu.target import Target, named_target
+from onnxla.codegen.kernels.ir import For, Kernel, walk
 from onnxla.codegen.kernels.schedule import lower
 from onnxla.codegen.kernels.text import print_kernel
 from onnxla.codegen.kernels.tiling import Shapes, Sharing, choose_tiling, share_out
@@ -59,20 +60,32 @@ def test_tiles_and_panels_cover_the_result(rows: int, columns: int, depth: int, 
     assert 1 <= plan.block <= plan.tiles
 
 
-def kernel_of_product(rows: int, depth: int, columns: int) -> str:
+def kernel_of_product(rows: int, depth: int, columns: int, target: Target = MACHINE) -> Kernel:
     b = Builder()
     weights = b.constant(np.ones((depth, columns), np.float32))
     product = b.matmul(b.parameter(TensorType(F32, (rows, depth))), weights)
-    return print_kernel(lower(product, MACHINE).calls[-1].kernel)
+    return lower(product, target).calls[-1].kernel
 
 
 def test_the_next_panel_of_large_weights_is_asked_for() -> None:
-    assert "prefetch packed" in kernel_of_product(64, 512, 512)
+    assert "prefetch packed" in print_kernel(kernel_of_product(64, 512, 512))
 
 
 def test_small_weights_and_single_rows_need_no_asking() -> None:
-    assert "prefetch" not in kernel_of_product(64, 64, 64)
-    assert "prefetch" not in kernel_of_product(1, 512, 512)
+    assert "prefetch" not in print_kernel(kernel_of_product(64, 64, 64))
+    assert "prefetch" not in print_kernel(kernel_of_product(1, 512, 512))
+
+
+@pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("rows", [1, 2, 4, 14])
+def test_a_round_goes_on_in_its_panel_no_further_than_a_cpu_foresees(rows: int, level: str) -> None:
+    kernel = kernel_of_product(rows, 512, 1024, named_target(level))
+    rounds = []
+    for loop in walk(kernel.body):
+        if isinstance(loop, For) and not any(isinstance(op, For) for op in loop.body.ops):
+            loads = [op for op in loop.body.ops if op.opcode == "load" and op.attributes[0].name == "packed"]
+            rounds.append(sum(op.lanes * 4 for op in loads))
+    assert 0 < max(rounds) <= 1024
 
 
 def test_blocks_are_larger_where_weights_would_be_read_again_for_each() -> None:
