@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,9 +112,18 @@ def prune(
         ),
     ] = None,
     damaged: Annotated[bool, typer.Option("--damaged", help="Remove what cannot be read or may not be.")] = False,
+    servers: Annotated[
+        str | None,
+        typer.Option("--store", metavar="PLACE", help="Of servers' artifacts instead: a folder, `s3://bucket/place`."),
+    ] = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Remove entries: those used longest ago until the rest fits, and leftovers of processes that were killed."""
+    if servers is not None:
+        if folder is not None or damaged or (to_size is None and unused_days is None):
+            raise InputError("--store goes with --to-size or --unused-days, and with nothing else")
+        _prune_store(servers, to_size, unused_days, as_json)
+        return
     store = _store(folder)
     limit = store.max_bytes if to_size is None else _bytes(to_size)
     seconds = None if unused_days is None else unused_days * 86400
@@ -122,6 +132,22 @@ def prune(
         return damaged and store.about(entry) is None
 
     _say_removed(store, store.prune(limit, seconds, unwanted), as_json)
+
+
+def _prune_store(place: str, to_size: str | None, unused_days: float | None, as_json: bool) -> None:
+    try:
+        from onnxla.serving.jobs.prune import prune_store
+    except ImportError as error:
+        raise InputError("--store needs what servers do: pip install 'onnxla[serve]'") from error
+    seconds = None if unused_days is None else unused_days * 86400
+    gone = prune_store(place, None if to_size is None else _bytes(to_size), seconds)
+    if as_json:
+        print_json({"store": place, **asdict(gone)})
+        return
+    removed = (
+        f"{count(len(gone.removed), 'file')} removed, {size(gone.removed_bytes)}, and {count(gone.records, 'record')}"
+    )
+    say(f"{removed}; {count(gone.left, 'file')} left, {size(gone.left_bytes)}")
 
 
 @cache.command("clear")
