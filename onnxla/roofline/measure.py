@@ -36,12 +36,13 @@ def measure_limits(threads: int, target: Target | None = None) -> Limits:
     copies = _copies(target, threads)
     kernels = [
         _multiply_adds(target, threads),
+        _fill(target, copies[-1][1]),
         *(_copy(target, size, rounds) for _, size, rounds in copies),
         *[_nothing(1)] * _STARTS,
         *[_nothing(_TASKS)] * _STARTS,
     ]
     steps = _best(_run(kernels, max(size for _, size, _ in copies), target, threads))
-    speeds = [2e-9 * size * rounds / steps[1 + k] for k, (_, size, rounds) in enumerate(copies)]
+    speeds = [2e-9 * size * rounds / steps[2 + k] for k, (_, size, rounds) in enumerate(copies)]
     # what fits into a small memory is as fast as what does not, whatever else the machine was doing
     memories = [Memory(name, size, max(speeds[k:])) for k, (name, size, _) in enumerate(copies)]
     # what lies between two sizes that were measured moves as fast as in the larger of them
@@ -84,6 +85,17 @@ def _multiply_adds(target: Target, threads: int) -> Kernel:
     return kernel
 
 
+def _fill(target: Target, size: int) -> Kernel:
+    """Write what the copies read: memory that nobody has written to is one page of zeros, which the caches hold."""
+    lanes, part = target.vector_bytes // 4, size // 4 // _TASKS
+    b = KernelBuilder(f"fill_{size}", _TASKS)
+    out = b.parameter("out", F32, size // 4, "output", 64)
+    first, one = b.mul(b.task, b.const(part)), b.const(1.0, F32, lanes)
+    with b.loop(0, part, lanes) as loop:
+        b.store(out, b.add(first, loop.index), one, alignment=lanes * 4)
+    return b.finish()
+
+
 def _copy(target: Target, size: int, rounds: int) -> Kernel:
     """Copy `size` bytes, `rounds` times; each task has its own part, which it copies again and again."""
     lanes, part = target.vector_bytes // 4, size // 4 // _TASKS
@@ -110,9 +122,9 @@ def _run(kernels: Sequence[Kernel], largest: int, target: Target, threads: int) 
     numbers = Buffer("numbers", Space.WEIGHTS, 0, 2 * target.vector_bytes)
 
     def launch(number: int, kernel: Kernel) -> Launch:
-        buffers = [arena[1]]
+        buffers = [arena[0]]
         if len(kernel.parameters) == 2:
-            buffers.insert(0, numbers if number == 0 else arena[0])
+            buffers = [numbers, arena[0]] if number == 0 else arena
         slots = tuple(Slot(buffer, buffer.name) for buffer in buffers)
         access = (*[Access.READ] * (len(slots) - 1), Access.WRITE)
         return Launch(f"{kernel.name}.{number}", "measure", None, kernel, slots, access)
