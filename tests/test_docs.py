@@ -15,9 +15,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text()
 SKIPPED = {".git", ".venv", "build", "__pycache__"}
+FOLDERS = ("frontends", "passes", "codegen", "cli")
 FILES = [
     str(path.relative_to(ROOT))
-    for folder in ("onnxla", "frontends", "passes", "codegen", "cli", "tests", "examples", "docs")
+    for folder in ("onnxla", *FOLDERS, "tests", "examples", "docs")
     for path in (ROOT / folder).rglob("*")
     if not SKIPPED & set(path.parts)
 ]
@@ -35,6 +36,21 @@ def test_files_that_are_named_are_there(page: Path) -> None:
     for name in re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|hlo|md|toml)|(?:[\w.-]+/)+)`", page.read_text()):
         known = [f for f in FILES if f == name.rstrip("/") or f.endswith(f"/{name.rstrip('/')}")]
         assert known or (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+OF_ONE_KIND = set(
+    "rules ops math lapack derivatives simplify expand fuse layout cpu gpu ahead conformance capi".split()
+)
+"""Folders that the architecture names whole."""
+
+
+def test_every_file_has_its_place_in_the_architecture() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = {name.rpartition("/")[2] for name in re.findall(r"`([\w./]+\.py)`", page)}
+    files = [Path(f) for f in FILES if f.endswith(".py") and f.startswith(("onnxla", "frontends", "passes", "codegen"))]
+    own = [f for f in files if f.stem[0] != "_" and not OF_ONE_KIND & {*f.parts} and f.parts[1] not in FOLDERS]
+    assert len(own) > 300
+    assert [str(f) for f in own if f.name not in named] == []
 
 
 def test_every_function_has_its_error_in_the_numerics_page() -> None:
