@@ -1,7 +1,7 @@
 """Depthwise convolution, channels last: each channel has its own window, and lanes are channels.
 
     for each block of channels         (a few cache lines: the input lines of a window stay in the first-level cache)
-      for each line of the task
+      for each line
         for each tile of pixels, for each chunk of the block
           sums = the tile; store epilogue(sums)
 
@@ -9,41 +9,35 @@ A tile is a few neighbouring pixels of a line by a chunk, a few vectors of chann
 multiply-add with the input straight from cache. Nothing is padded: lines outside the input shorten
 the loop over kernel rows, and the tiles at both ends of a line, whose place is known, leave out
 the taps that fall outside. The weights of a chunk lie together.
+Tasks share out lines and blocks of channels (`depthwise_shape.py`).
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from onnxla.codegen.choices import Way
-from onnxla.codegen.cost import Work
 from onnxla.codegen.cpu.target import Target
 from onnxla.codegen.kernels import index as ix
 from onnxla.codegen.kernels import storage
 from onnxla.codegen.kernels.cluster import Cluster, Frame
+from onnxla.codegen.kernels.depthwise_shape import MOST_TAPS, Shape
 from onnxla.codegen.kernels.epilogue import TileEpilogue
 from onnxla.codegen.kernels.index import Expr
 from onnxla.codegen.kernels.ir import Value
 from onnxla.codegen.kernels.loop import name_of
 from onnxla.codegen.kernels.value import Array, Index
-from onnxla.codegen.kernels.work import LOAD, STORE, effort
 from onnxla.codegen.lowering import KernelCall, Lowering, Packed
 from onnxla.hlo.module import Instruction
-from onnxla.hlo.ops.contraction import Convolution, WindowDimension
+from onnxla.hlo.ops.contraction import Convolution
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import Array as NumpyArray
 
-TASK_FLOPS = 200_000
-MOST_TASKS = 64
 MOST_EDGE_TILES = 8
-MOST_TAPS = 7
-"""Of a kernel row, whose weights are in registers at a time."""
-BLOCK_BYTES = 256
-"""Of a block of channels: whole cache lines, and of a pixel few enough that those of all lines of a window fit into the
-first-level cache."""
 
 
 def depthwise_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[Way]:
@@ -63,14 +57,18 @@ def depthwise_ways(cluster: Cluster, hero: Instruction, target: Target) -> list[
     constant = isinstance(cluster.instruction.operands[number].op, Constant)
     if not (windows and last and order and single and simple and constant) or channels == 1:
         return []
-    own = _Depthwise(cluster, hero, target, number)
-    ways: dict[str, _Depthwise] = {}
+    own = Shape(hero, target)
+    shapes: dict[str, Shape] = {}
     for vectors in dict.fromkeys((own.vectors, 1, 2)):
         for pixels in (own.pixels if vectors == own.vectors else None, *_fewer(own.pixels)):
-            shape = _Depthwise(cluster, hero, target, number, vectors, pixels)
+            shape = Shape(hero, target, vectors, pixels)
             if len(shape.edges) <= MOST_EDGE_TILES:
-                ways.setdefault(f"{shape.pixels}x{shape.vectors}", shape)
-    return [Way(name, shape.work(target), shape.lower) for name, shape in ways.items()]
+                shapes.setdefault(shape.name, shape)
+
+    def lower(shape: Shape) -> Lowering:
+        return _Depthwise(cluster, hero, number, shape).lower()
+
+    return [Way(shape.name, shape.work(), partial(lower, shape)) for shape in shapes.values()]
 
 
 def _fewer(pixels: int) -> tuple[int, ...]:
@@ -96,112 +94,48 @@ class _Tile:
 
 
 class _Depthwise:
-    def __init__(
-        self,
-        cluster: Cluster,
-        hero: Instruction,
-        target: Target,
-        number: int,
-        vectors: int | None = None,
-        pixels: int | None = None,
-    ) -> None:
-        """Tiles of `vectors` and at most `pixels`; None for what the registers suggest."""
+    def __init__(self, cluster: Cluster, hero: Instruction, number: int, shape: Shape) -> None:
+        """`number` is the operand that holds the kernel."""
         assert isinstance(hero.op, Convolution)
-        self.cluster, self.hero, self.op, self.number = cluster, hero, hero.op, number
-        self.element = hero.op.element
-        self.compute = storage.compute_element(self.element)
-        self.channels = hero.shape[-1]
-        self.lanes = target.vector_bytes // self.compute.bytes
-        while self.lanes > 1 and self.lanes // 2 >= self.channels:
-            self.lanes //= 2
-        self.line = hero.shape[-2]
-        self.window: Sequence[WindowDimension] = hero.op.window.dimensions
-        vectors = vectors or (2 if target.vector_registers >= 32 else 1)
-        self.vectors = min(vectors, -(-self.channels // self.lanes))
-        # sums, the weights of a kernel row and one input are in registers
-        weights = min(self.window[-1].size, MOST_TAPS)
-        most = min(max((target.vector_registers - 2) // self.vectors - weights, 2), pixels or self.line)
-        self.pixels = -(-self.line // -(-self.line // most))
-        self.interior, self.edges = self._tiles()
-
-    @property
-    def width(self) -> int:
-        """Channels of a chunk."""
-        return self.vectors * self.lanes
-
-    @property
-    def taps(self) -> int:
-        return math.prod(w.size for w in self.window)
-
-    def work(self, target: Target) -> Work:
-        """What it asks of a core, epilogue apart: each tile reads the inputs under it once for each kernel row."""
-        w = self.window[-1]
-        tiles = self.hero.tensor_type.size / (self.lanes * self.pixels)  # of one vector
-        reach = (self.pixels - 1) * w.stride + (w.size - 1) * w.window_dilation + 1
-        reads = min(reach, self.pixels * w.size) + w.size
-        loads = tiles * (reads * self.taps / w.size * LOAD + self.pixels * STORE)
-        slots = (tiles * self.pixels * self.taps, loads, 0.0)
-        moved = self.hero.operands[0].tensor_type.bytes + self.hero.tensor_type.bytes
-        return Work(effort(slots, target), 4.0 * self.taps * self.channels, float(moved))
+        self.cluster, self.hero, self.op, self.number, self.shape = cluster, hero, hero.op, number, shape
+        shares = shape.shares
+        self.frame = Frame(cluster, name_of(cluster), shares.tasks, cluster.replaced(hero, hero.operands[1]))
+        sums = shape.pixels * shape.vectors
+        self.epilogue = TileEpilogue(cluster, hero, self.frame, hero.op.element, shape.lanes, sums)
+        self.packed = self.frame.b.parameter("packed", shape.compute, shape.taps * shape.channels, "input", 64)
+        packing = f"depthwise {self.op.dimensions} x{shape.width} {shape.compute}"
+        self.frame.arguments.append(Packed(number, packing, self._pack))
 
     def lower(self) -> Lowering:
-        lines = math.prod(self.hero.shape[:-2])
-        taps = self.taps
-        flops = 2.0 * self.hero.tensor_type.size * taps
-        tasks = max(1, min(int(flops // TASK_FLOPS), MOST_TASKS, lines))
-        share = -(-lines // tasks)
-        tasks = -(-lines // share)
-        frame = Frame(
-            self.cluster, name_of(self.cluster), tasks, self.cluster.replaced(self.hero, self.hero.operands[1])
-        )
-        e, b = frame.emitter, frame.b
-        self.frame = frame
-        self.epilogue = TileEpilogue(
-            self.cluster, self.hero, frame, self.element, self.lanes, self.pixels * self.vectors
-        )
-        self.packed = b.parameter("packed", self.compute, taps * self.channels, "input", 64)
-        packing = f"depthwise {self.op.dimensions} x{self.width} {self.compute}"
-        frame.arguments.append(Packed(self.number, packing, self._pack))
-        first = b.mul(b.task, b.const(share))
-        last = b.min(b.add(first, b.const(share)), b.const(lines))
-        chunks, rest = divmod(self.channels, self.width)
-        block = max(1, BLOCK_BYTES // (self.width * self.compute.bytes))
-        if chunks:
-            with b.loop(0, chunks, block) as loop, e.scope():
-                stop = b.min(b.add(loop.index, b.const(block)), b.const(chunks))
-                self._lines(first, last, self._whole(loop.index, stop, chunks))
-        if rest:
-            with e.scope():
-                self._lines(first, last, self._rest(chunks * self.width, rest))
+        e, b, s = self.frame.emitter, self.frame.b, self.shape
+        shares = s.shares
+        task = e.bind("task", b.task, 0, shares.tasks - 1)
+        first, last = (b.min(e.position(at), b.const(shares.lines)) for at in shares.lines_of(task))
+        start, stop = (e.position(at) for at in shares.blocks_of(task))
+        if s.chunks:
+            behind = b.min(b.mul(stop, b.const(s.block)), b.const(s.chunks))
+            with b.loop(b.mul(start, b.const(s.block)), behind, s.block) as loop, e.scope():
+                end = b.min(b.add(loop.index, b.const(s.block)), b.const(s.chunks))
+                self._lines(first, last, self._whole(loop.index, end))
+        if s.rest:
+            # the last of the blocks
+            with b.if_(b.compare("GE", stop, b.const(shares.blocks))) as branch:
+                with branch.then(), e.scope():
+                    self._lines(first, last, self._rest())
+                with branch.otherwise():
+                    pass
         kernel = b.finish()
-        kernel.flops = flops
-        return Lowering((KernelCall(kernel, tuple(frame.arguments)),))
+        kernel.flops = s.flops
+        return Lowering((KernelCall(kernel, tuple(self.frame.arguments)),))
 
     def _pack(self, kernel: NumpyArray) -> NumpyArray:
         """All taps of a chunk, then those of the next."""
-        dims = self.op.dimensions
+        dims, s = self.op.dimensions, self.shape
         order = (*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature)
-        flat = kernel.transpose(order).astype(self.compute.dtype).reshape(self.taps, self.channels)
-        whole = self.channels // self.width * self.width
-        chunks = flat[:, :whole].reshape(self.taps, -1, self.width).transpose(1, 0, 2)
+        flat = kernel.transpose(order).astype(s.compute.dtype).reshape(s.taps, s.channels)
+        whole = s.chunks * s.width
+        chunks = flat[:, :whole].reshape(s.taps, s.chunks, s.width).transpose(1, 0, 2)
         return np.concatenate((chunks.ravel(), flat[:, whole:].ravel()))
-
-    def _tiles(self) -> tuple[tuple[int, int], list[tuple[int, int]]]:
-        """The range of tiles whose taps all lie inside, and (start, pixels) of every other tile of a line."""
-        w = self.window[-1]
-        size = self.hero.operands[0].shape[-2]
-        count = -(-self.line // self.pixels)
-        inside = []
-        for t in range(count):
-            start, stop = t * self.pixels, t * self.pixels + self.pixels
-            lowest = start * w.stride - w.pad_low
-            highest = (stop - 1) * w.stride - w.pad_low + (w.size - 1) * w.window_dilation
-            inside.append(stop <= self.line and lowest >= 0 and highest < size)
-        chosen = [t for t in range(count) if inside[t]]
-        edges = [
-            (t * self.pixels, min(self.pixels, self.line - t * self.pixels)) for t in range(count) if not inside[t]
-        ]
-        return ((chosen[0], chosen[-1] + 1) if chosen else (0, 0)), edges
 
     def _lines(self, first: Value, last: Value, emit: _Emit) -> None:
         """`emit` for all tiles of the lines [first, last)."""
@@ -210,35 +144,34 @@ class _Depthwise:
             line = e.bind("line", loop.index, 0, math.prod(lines) - 1)
             place = ix.delinearize(line, lines)
             at = tuple(e.bind(f"at{d}", e.position(i), i.low, i.high) for d, i in enumerate(place))
-            for edge, pixels in self.edges:
+            for edge, pixels in self.shape.edges:
                 with e.scope():
                     emit(at, ix.constant(edge), pixels)
-            first_whole, behind = self.interior
+            first_whole, behind = self.shape.interior
             if behind > first_whole:
                 with e.loop("tile", behind - first_whole) as (tile, _):
-                    emit(at, (tile + first_whole) * self.pixels, self.pixels)
+                    emit(at, (tile + first_whole) * self.shape.pixels, self.shape.pixels)
 
-    def _whole(self, start: Value, stop: Value, chunks: int) -> _Emit:
+    def _whole(self, start: Value, stop: Value) -> _Emit:
         """The chunks [start, stop) of some pixels: the input is read in the order it lies in memory."""
+        e, b, s = self.frame.emitter, self.frame.b, self.shape
 
         def emit(at: Index, pixel: Expr, pixels: int) -> None:
-            e = self.frame.emitter
-            with self.frame.b.loop(start, stop) as loop, e.scope():
-                channel = e.bind("chunk", loop.index, 0, chunks - 1) * self.width
-                self._tile(_Tile(at, pixel, pixels, channel, self.width, self.vectors, self.lanes))
+            with b.loop(start, stop) as loop, e.scope():
+                channel = e.bind("chunk", loop.index, 0, s.chunks - 1) * s.width
+                self._tile(_Tile(at, pixel, pixels, channel, s.width, s.vectors, s.lanes))
 
         return emit
 
-    def _rest(self, channel: int, channels: int) -> _Emit:
+    def _rest(self) -> _Emit:
         """The channels behind the last whole chunk."""
-        vectors = -(-channels // self.lanes)
-        active = channels - (vectors - 1) * self.lanes
-        return lambda at, pixel, pixels: self._tile(
-            _Tile(at, pixel, pixels, ix.constant(channel), channels, vectors, active)
-        )
+        s = self.shape
+        vectors = -(-s.rest // s.lanes)
+        active, channel = s.rest - (vectors - 1) * s.lanes, ix.constant(s.chunks * s.width)
+        return lambda at, pixel, pixels: self._tile(_Tile(at, pixel, pixels, channel, s.rest, vectors, active))
 
     def _tile(self, tile: _Tile) -> None:
-        zero = self.frame.b.const(0, self.compute, self.lanes)
+        zero = self.frame.b.const(0, self.shape.compute, self.shape.lanes)
         sums = self._rows(tile, (), [zero] * (tile.pixels * tile.vectors))
 
         def at(pixel: Expr, column: Expr) -> Index:
@@ -250,9 +183,9 @@ class _Depthwise:
         """Loops over all kernel dimensions but the last, bounded to where the input is."""
         e, b = self.frame.emitter, self.frame.b
         level = len(taps)
-        if level == len(self.window) - 1:
+        if level == len(self.shape.window) - 1:
             return self._columns(tile, taps, carried)
-        w, size = self.window[level], self.hero.operands[0].shape[1 + level]
+        w, size = self.shape.window[level], self.hero.operands[0].shape[1 + level]
         origin = tile.at[1 + level] * w.stride - w.pad_low
         low: Value | int = 0
         high: Value | int = w.size
@@ -269,10 +202,10 @@ class _Depthwise:
 
     def _columns(self, tile: _Tile, taps: Index, carried: Sequence[Value]) -> list[Value]:
         """All taps of one kernel row: each input is read once, for every pixel that it counts for."""
-        sums = list(carried)
-        for first in range(0, self.window[-1].size, MOST_TAPS):
+        sums, size = list(carried), self.shape.window[-1].size
+        for first in range(0, size, MOST_TAPS):
             for j in range(tile.vectors):
-                self._some_columns(tile, taps, range(first, min(first + MOST_TAPS, self.window[-1].size)), j, sums)
+                self._some_columns(tile, taps, range(first, min(first + MOST_TAPS, size)), j, sums)
         return sums
 
     def _some_columns(self, tile: _Tile, taps: Index, columns: range, j: int, sums: list[Value]) -> None:
@@ -280,30 +213,28 @@ class _Depthwise:
         e, b = self.frame.emitter, self.frame.b
         left = e.leaves[self.hero.operands[0]]
         assert isinstance(left, Array)
-        w, size = self.window[-1], left.type.shape[-2]
-        above = tuple(
-            tile.at[1 + d] * v.stride - v.pad_low + taps[d] * v.window_dilation for d, v in enumerate(self.window[:-1])
-        )
-        row = ix.linearize(taps, tuple(v.size for v in self.window[:-1]))
+        (*outer, w), size = self.shape.window, left.type.shape[-2]
+        above = tuple(tile.at[1 + d] * v.stride - v.pad_low + taps[d] * v.window_dilation for d, v in enumerate(outer))
+        row = ix.linearize(taps, tuple(v.size for v in outer))
         users: dict[int, list[tuple[int, int]]] = {}
         for pixel in range(tile.pixels):
             for tap in columns:
                 users.setdefault(pixel * w.stride + tap * w.window_dilation, []).append((pixel, tap))
-        with e.vector(self.lanes, tile.active if j == tile.vectors - 1 else None) as lane:
-            channel = tile.channel + j * self.lanes
+        with e.vector(self.shape.lanes, tile.active if j == tile.vectors - 1 else None) as lane:
+            channel = tile.channel + j * self.shape.lanes
             weights = {}
             for tap in columns:
-                base = tile.channel * self.taps + (row * w.size + tap) * tile.channels + j * self.lanes
-                weights[tap] = b.load(self.packed, e.position(base), self.lanes, e.mask)
+                base = tile.channel * self.shape.taps + (row * w.size + tap) * tile.channels + j * self.shape.lanes
+                weights[tap] = b.load(self.packed, e.position(base), self.shape.lanes, e.mask)
             for offset, pairs in sorted(users.items()):
                 x = tile.start * w.stride + (offset - w.pad_low)
                 if not e.inside(x, 0, size).attributes[0]:
                     continue
                 value = e.load(left, (tile.at[0], *above, x, channel + lane))
-                value = storage.convert(b, value, left.type.element, self.element)
+                value = storage.convert(b, value, left.type.element, self.op.element)
                 for pixel, tap in pairs:
                     k = pixel * tile.vectors + j
-                    if self.compute.is_float:
+                    if self.shape.compute.is_float:
                         sums[k] = b.multiply_add(value, weights[tap], sums[k])
                     else:
                         sums[k] = b.add(b.mul(value, weights[tap]), sums[k])
