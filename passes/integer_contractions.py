@@ -2,13 +2,15 @@
 
 A quantised operand is spelled out in the module: `(convert(q) - zero) * scale`, q of 8 bits. With x = (q - z) * s and
 w = v * t the sum over depth of x * w is (sum of q * v - z * sum of v) * s * t. The first sum is exact in 32-bit
-integers, the second is known while compiling, and the scales move behind. Works for floating contractions (models with
+integers, the second is known while compiling, and the scales move behind. Where weights have a zero point y, y * sum of
+(q - z) is taken off besides: one number for each row, or pixel. Works for floating contractions (models with
 QuantizeLinear/DequantizeLinear pairs) and for integer ones (QLinearConv, ConvInteger, MatMulInteger) alike.
 
 The left operand is made unsigned and the right one, which must be constant, signed: what the kernels multiply.
 """
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.shape import Reshape, Transpose
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import F32, S8, S32, U8, ElementType
-from onnxla.hlo.window import Window
+from onnxla.hlo.window import Window, WindowDimension
 from onnxla.passes.pass_base import ComputationPass
 from onnxla.passes.quantized import Quantized
 
@@ -50,12 +52,21 @@ def _rewritten(instruction: Instruction) -> Instruction | None:
         return None
     b = Builder(source=instruction.source)
     left, right = _with_element(b, left, U8, 128), _with_element(b, right, S8, -128)
-    if right.zero or not _axis_survives(op, instruction, right):
+    of_bytes = 0 <= left.zero <= 255 and -256 <= right.zero < 256
+    if not of_bytes or not _axis_survives(op, instruction, right):
         return None
     if isinstance(op, Convolution):
         sums = _convolved(b, op, left, right)
     else:
         sums = b.emit(dataclasses.replace(op, element=S32), left.bits, right.bits)
+    product = sums
+    if right.zero:
+        rows = _row_sums(b, product)
+        if rows is None:
+            return None
+        depth = right.bits.tensor_type.size // max(_columns(op, right), 1)
+        shifted = b.subtract(rows, b.full_like(rows, depth * left.zero))
+        sums = b.subtract(sums, b.multiply(shifted, b.full_like(rows, right.zero)))
     if left.zero:
         sums = b.subtract(sums, _zero_part(b, op, left, right, sums.shape))
     if op.element is S32:
@@ -116,6 +127,39 @@ def _convolved(b: Builder, op: Convolution, left: Quantized, right: Quantized) -
         plain = tuple(dataclasses.replace(w, pad_low=0, pad_high=0, base_dilation=1) for w in window.dimensions)
         window = Window(plain)
     return b.emit(dataclasses.replace(op, window=window, element=S32), bits, right.bits)
+
+
+def _columns(op: Convolution | Dot, right: Quantized) -> int:
+    """How many sums have a row, batches apart."""
+    shape = right.bits.shape
+    if isinstance(op, Convolution):
+        return shape[op.dimensions.kernel_output_feature]
+    return math.prod(n for d, n in enumerate(shape) if d not in op.rhs_contracting)
+
+
+def _row_sums(b: Builder, product: Instruction) -> Instruction | None:
+    """The sums of the left operand's integers over depth, in the shape of the sums of products; None where groups, or
+    batches, have sums of their own."""
+    op, bits = product.op, product.operands[0]
+    wide = b.convert(bits, S32)
+    if isinstance(op, Dot):
+        if op.lhs_batch:
+            return None
+        rows = b.reduce_by("add", wide, op.lhs_contracting)
+        return b.broadcast(rows, product.shape, range(len(rows.shape)))
+    assert isinstance(op, Convolution)
+    dims = op.dimensions
+    if op.feature_group_count != 1 or op.batch_group_count != 1:
+        return None
+    windows = dict(zip(dims.input_spatial, op.window.dimensions, strict=True))
+    places = dict(zip((dims.input_batch, *dims.input_spatial), (dims.output_batch, *dims.output_spatial), strict=True))
+    kept = [d for d in range(len(bits.shape)) if d != dims.input_feature]
+    if [places[d] for d in kept] != sorted(places.values()):
+        return None
+    window = Window(tuple(windows.get(d, WindowDimension()) for d in kept))
+    pixels = b.reduce_by("add", wide, [dims.input_feature])
+    rows = b.reduce_window((pixels,), (b.constant(0, S32),), window, b.combiner("add", S32))
+    return b.broadcast(rows, product.shape, [places[d] for d in kept])
 
 
 def _zero_part(
