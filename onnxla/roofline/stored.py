@@ -14,6 +14,10 @@ from onnxla.roofline.measure import measure_limits
 from onnxla.version import __version__
 
 
+_MEASURED = "copies of written pages"
+"""How they are measured: what was measured in another way is not taken for it."""
+
+
 def limits_file() -> Path:
     """Where limits are kept: ONNXLA_LIMITS_FILE, or in the folder that the system has for such files."""
     given = RuntimeSettings.from_environment().limits_file
@@ -47,7 +51,7 @@ def machine_limits(threads: int, *, again: bool = False) -> Limits:
 
 
 def _key(target: Target, threads: int) -> str:
-    return f"onnxla {__version__}, {threads} threads, {target}"
+    return f"onnxla {__version__}, {_MEASURED}, {threads} threads, {target}"
 
 
 def _read(path: Path) -> dict[str, Any]:
