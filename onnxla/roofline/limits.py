@@ -17,6 +17,8 @@ from onnxla.runtime.program import Step
 
 _PRODUCTS_OF_BYTES = 4
 """That the instructions of CPUs with VNNI add up in a lane of 32 bits."""
+_CLEARLY = 1.5
+"""How far the count of a kernel's effort may be off, and more."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class Limits:
         start = self.parallel_start_seconds if step.tasks > 1 and self.threads > 1 else self.start_seconds
         share = min(step.tasks or self.threads, self.threads) / self.threads  # who has no task has no part in it
         memory = self.memory_for(step.bytes)
-        # less effort than operations: integers are multiplied several to an instruction, four to a lane at most
-        operations = step.flops / (_PRODUCTS_OF_BYTES if 0 < step.effort < step.flops else 1)
+        # far less effort than operations: integers are multiplied several to an instruction, four to a lane at most
+        operations = step.flops / (_PRODUCTS_OF_BYTES if 0 < _CLEARLY * step.effort < step.flops else 1)
         return start, operations / (self.gigaflops * 1e9 * share), step.bytes / (memory.gigabytes_per_second * 1e9)
 
     def improved_by(self, other: "Limits") -> "Limits":
