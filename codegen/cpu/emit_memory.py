@@ -43,8 +43,10 @@ class MemoryWriter(Writer):
         )
 
     def prefetch(self, op: Value) -> None:
-        address = self.address(op.attributes[0], op.operands[0])
-        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
+        buffer, near = op.attributes
+        address = self.address(buffer, op.operands[0])
+        written = int(near and buffer.role == "output")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {address}, i32 {written}, i32 {3 if near else 2}, i32 1)")
 
     def load(self, op: Value) -> str:
         """What memory holds, as a value of the kernel IR."""

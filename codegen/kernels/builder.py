@@ -360,9 +360,12 @@ class KernelBuilder:
         masks = () if mask is None else (self.splat(mask, lanes),)
         self._effect("store", (index, self.splat(value, lanes), *masks), (buffer, alignment))
 
-    def prefetch(self, buffer: Buffer, index: Value) -> None:
-        """Ask for the cache line of an element that is read soon; any index is allowed."""
-        self._effect("prefetch", (index,), (buffer,))
+    def prefetch(self, buffer: Buffer, index: Value, near: bool = False) -> None:
+        """Ask for the cache line of an element that is read soon, or written; any index is allowed.
+
+        `near` wants it in the fastest cache, to be written where the buffer is an output; else the second will do.
+        """
+        self._effect("prefetch", (index,), (buffer, near))
 
     # Control flow
 

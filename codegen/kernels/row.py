@@ -135,7 +135,8 @@ def _emit_rows(
         for row in band:
             scratch = {x.instruction: places[row][x.place] for x in stored}
             requests = [(buffer, row + further) for buffer, further in ahead.get(number, ())]
-            known[row] = reduce_sweep(rows, frame, row, sweep, scratch, lanes, 0, rows.columns, requests)
+            near = len(band) > 1  # all that these hold lies in the fastest cache
+            known[row] = reduce_sweep(rows, frame, row, sweep, scratch, lanes, 0, rows.columns, requests, near)
         for x in stored:
             e.leaves[x.instruction] = from_scratch(e, rows, {row: places[row][x.place] for row in band})
         for k, reduction in enumerate(sweep):

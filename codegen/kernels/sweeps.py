@@ -97,11 +97,12 @@ def reduce_sweep(
     first_column: int | Expr,
     columns: int,
     ahead: Sequence[tuple[Buffer, Expr]] = (),
+    near: bool = False,
 ) -> list[list[Value]]:
     """The results of one sweep's reductions over `columns` columns of a row.
 
     The values `kept` are written to scratch on the way, over what is read for the last time, and `ahead` is asked for:
-    the same columns of these rows.
+    the same columns of these rows; `near` says that the fastest cache has room for them.
     """
     e, b = frame.emitter, frame.b
     every = [accumulation_of(reduction) for reduction in sweep]
@@ -121,7 +122,7 @@ def reduce_sweep(
         assert e.lane is not None
         begin = column.substitute({e.lane: ix.ZERO})
         for buffer, other in ahead:
-            b.prefetch(buffer, e.position(other * rows.columns + begin))
+            b.prefetch(buffer, e.position(other * rows.columns + begin), near)
         values = [b.splat(e.value(instruction, index), lanes) for instruction in kept]
         for scratch, value in zip(kept.values(), values, strict=True):
             b.store(scratch, e.position(begin), value)

@@ -85,7 +85,7 @@ class _Printer:
             elif op.opcode == "store":
                 text = f"store {op.operands[1].type} {place}, {self.ref(op.operands[1])}{mask}"
             else:
-                text = f"prefetch {place}"
+                text = f"prefetch {place}" + (" near" if op.attributes[1] else "")
         else:
             extra = "".join(f" {a}" for a in op.attributes)
             operands = f" {self.refs(op.operands)}" if op.operands else ""

@@ -28,17 +28,27 @@ Build = Callable[[Builder, Instruction], Instruction]
 
 def asked_for(build: Build, rows: int, columns: int) -> set[str]:
     """The buffers that the kernel of a fusion prefetches."""
+    return set(re.findall(r"prefetch (\w+)", row_kernel(build, rows, columns)))
+
+
+def row_kernel(build: Build, rows: int, columns: int) -> str:
     body = Builder("rows")
     computation = body.build(build(body, body.parameter(TensorType(F32, (rows, columns)))))
     b = Builder("main")
     fusion = b.emit(Fusion("kInput", computation), b.parameter(TensorType(F32, (rows, columns))))
     (call,) = lower(fusion, MACHINE).calls
-    return set(re.findall(r"prefetch (\w+)", print_kernel(call.kernel)))
+    return print_kernel(call.kernel)
 
 
 @pytest.mark.parametrize("build", [softmax, layer_norm])
 def test_rows_from_memory_are_asked_for(build: Build) -> None:
     assert asked_for(build, 4096, 1024) == {"in0", "out0"}
+
+
+def test_pairs_of_rows_are_asked_for_near_and_long_rows_are_not() -> None:
+    pair, long = row_kernel(softmax, 4096, 1024), row_kernel(softmax, 4096, 4096)
+    assert re.findall(r"prefetch (\w+)\[.*\] near", pair)
+    assert re.findall(r"prefetch (\w+)\[", long) and "near" not in long
 
 
 def test_rows_in_cache_rows_too_long_for_it_and_single_sweeps_are_not() -> None:
