@@ -2,8 +2,9 @@
 
 `effort` says it in floating-point operations of multiply-adds that would take as long (`codegen/cost.py`). A slot is
 the time in which a core starts one multiply-add of a whole register; everything else is stated as so many slots. Rounds
-of loops are found by evaluating their bounds for the task in the middle and the middle round of the loops around. What
-only data decides (rounds of a sort, the side of a branch) counts once, or as the dearer side.
+of loops are found by evaluating their bounds for the task in the middle and the middle round of the loops around, or
+both rounds where there are two, since the last may be shorter. What only data decides (rounds of a sort, the side of a
+branch) counts once, or as the dearer side.
 """
 
 from collections.abc import Callable, Mapping
@@ -85,10 +86,14 @@ class _Counter:
         rounds = 1 if low is None or high is None else max(-(-(high - low) // op.step), 0)
         if not rounds:
             return 0.0, 0.0, 0.0
-        if low is not None:
-            known[op.body.parameters[0]] = low + rounds // 2 * op.step
-        arithmetic, memory, integer = self.block(op.body, known)
-        return rounds * arithmetic, rounds * memory, rounds * (integer + 2 * SCALAR)
+        counted = (0, 1) if rounds == 2 else (rounds // 2,)
+        each = []
+        for k in counted:
+            if low is not None:
+                known[op.body.parameters[0]] = low + k * op.step
+            each.append(self.block(op.body, known))
+        arithmetic, memory, integer = (rounds / len(counted) * sum(kind) for kind in zip(*each, strict=True))
+        return arithmetic, memory, integer + rounds * 2 * SCALAR
 
     def branch(self, op: If, known: dict[Value, int]) -> Slots:
         condition = _known(op.operands[0], known)
