@@ -72,12 +72,17 @@ def name_of(path: Path) -> str:
     return path.parent.name if path.stem == "model" else path.stem
 
 
+def title(path: Path, precision: str) -> str:
+    """What the model's row is called."""
+    return name_of(path) if precision == "default" else f"{name_of(path)}, {precision}"
+
+
 def check(path: Path, given: argparse.Namespace, target: GpuTarget, known: Compiled, said: dict[str, str]) -> Row:
     """Of one model; `said` takes what is said of its kernels."""
     options = CompileOptions(precision=given.precision, target_gpu=given.architectures)
-    name, begin = name_of(path), time.process_time()
+    name, begin = title(path, given.precision), time.process_time()
     try:
-        model = planned(path, inputs_of(name, given.inputs), target, options)
+        model = planned(path, inputs_of(name_of(path), given.inputs), target, options)
         compile_kernels(model, target.architectures, known)
     except OnnxlaError as error:
         return Row(name, f"{type(error).__name__}: {str(error).splitlines()[0][:150]}")
@@ -177,9 +182,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known, said = Compiled(), {d: verdict for row in rows.values() for d, verdict in row.said.items()}
     print("model | launches | kernels | " + " | ".join(f"{a}: registers, shared, spills" for a in target.architectures))
     for path in given.models:
-        if name_of(path) in rows:
+        if title(path, given.precision) in rows:
             continue
-        row = rows[name_of(path)] = check(path, given, target, known, said)
+        row = rows[title(path, given.precision)] = check(path, given, target, known, said)
         print(line(row), flush=True)
         if given.results is not None:
             with given.results.open("a") as lines:

@@ -1,5 +1,7 @@
 """An instruction for each class of GPU kernels, of any size: what tests of all classes, and of one, are made from."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from onnxla.hlo.builder import Builder
@@ -7,7 +9,7 @@ from onnxla.hlo.module import Computation, Instruction, Module
 from onnxla.hlo.ops.contraction import ConvolutionDimensions, Window, WindowDimension
 from onnxla.hlo.ops.control_flow import Fusion
 from onnxla.hlo.ops.indexing import Scatter
-from onnxla.hlo.types import F16, F32, S8, S32, U8, ElementType, TensorType
+from onnxla.hlo.types import BF16, F16, F32, S8, S32, U8, ElementType, TensorType
 from onnxla.passes.fuse_attention import FuseAttention
 from tests.gpu.running import fusion
 
@@ -136,3 +138,25 @@ def running_sum(lines: int) -> Instruction:
     window = Window((WindowDimension(1), WindowDimension(5, pad_low=4)))
     x = b.parameter(TensorType(F32, (lines, 5)))
     return b.reduce_window([x], [b.constant(np.float32(0))], window, sum_of_two())
+
+
+AWKWARD: dict[str, Callable[[], Instruction]] = {
+    "loop": lambda: elementwise(700),
+    "row": lambda: softmax((2, 700)),
+    "reduction of columns": lambda: reduction((300, 40), [0]),
+    "reduction in parts": lambda: reduction((9000, 3), [0]),
+    "transpose": lambda: transpose((40, 50), (1, 0)),
+    "product of f32": lambda: product(70, 19, 35),
+    "product of bf16": lambda: product(70, 40, 72, BF16),
+    "product of bytes": lambda: product_of_bytes(20, 36, 24),
+    "convolution of f32": lambda: convolution(F32, image=(5, 7)),
+    "convolution of f16": lambda: convolution(F16, image=(5, 7)),
+    "depthwise convolution": lambda: convolution(F32, 16, image=(5, 7)),
+    "attention of f32": lambda: fused(attention(1, 5, 70, 6, 12, F32)),
+    "attention of f16": lambda: fused(attention(1, 20, 70, 24, 36)),
+    "sort": lambda: sort(70),
+    "scatter": lambda: scatter(70),
+    "update": lambda: update(70),
+    "scan": lambda: running_sum(70),
+}
+"""Of sizes that fill no tile, and differ."""

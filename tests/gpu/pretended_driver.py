@@ -136,7 +136,9 @@ class PretendedDriver:
         if function is None:
             raise Misuse(f"the bindings have no {name}")
         inspect.signature(function).bind(*arguments)
-        if self._verified:
+        if self._verified and not getattr(self._contexts, "searching", False):
+            # a finalizer may call while its thread holds the lock under which the bindings search for libcuda
+            self._contexts.searching = True
             try:
                 function(*arguments)
             except RuntimeError as error:
@@ -144,6 +146,8 @@ class PretendedDriver:
                     raise
             else:
                 raise Misuse(f"{name} was carried out by a driver")
+            finally:
+                self._contexts.searching = False
 
     def _new(self, thing: Any) -> int:
         self._next += 16

@@ -273,21 +273,25 @@ def _funnel(direction: str) -> Operation:
     return Operation((word, word, word), word, function)
 
 
-def _dot_of_bytes(a: str, b: str) -> Operation:
-    """dp4a: the four bytes of x times those of y, and z, summed with what wraps in 32 bits."""
+def _dot(a: str, b: str, part: str = "") -> Operation:
+    """The numbers packed in x times those in y, and z, summed with what wraps in 32 bits.
+
+    dp4a: four bytes of either. dp2a: two halves of x, and the bytes of the lower or the upper half of y.
+    """
     result = np.dtype("u4" if (a, b) == ("u32", "u32") else "i4")
 
     def function(x: Array, y: Array, z: Array) -> Array:
         x, y, z = np.broadcast_arrays(x, y, z)
-        products = _bytes(x, a) * _bytes(y, b)
-        return np.asarray((z.astype("i8") + products.sum(axis=-1)).astype(result))
+        left, right = _packed(x, a, 2 if part else 1), _packed(y, b, 1)
+        right = {"lo": right[..., :2], "hi": right[..., 2:], "": right}[part]
+        return np.asarray((z.astype("i8") + (left * right).sum(axis=-1)).astype(result))
 
     return Operation((DTYPES[a], DTYPES[b], result), result, function)
 
 
-def _bytes(words: Array, kind: str) -> Array:
-    """The four bytes of each word, signed where its type is."""
-    return np.ascontiguousarray(words)[..., None].view(f"{kind[0].replace('s', 'i')}1").astype("i8")
+def _packed(words: Array, kind: str, size: int) -> Array:
+    """The numbers of so many bytes in each word, lowest bits first, signed where its type is."""
+    return np.ascontiguousarray(words)[..., None].view(f"{kind[0].replace('s', 'i')}{size}").astype("i8")
 
 
 _ROUNDINGS: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -359,7 +363,8 @@ def _table() -> Iterator[tuple[re.Pattern[str], Callable[..., Operation]]]:
         (r"(clz|popc)\.(b32|b64)", _count),
         (r"bfi\.(b32|b64)", _insert),
         (r"prmt\.b32", _permute),
-        (r"dp4a\.([su]32)\.([su]32)", _dot_of_bytes),
+        (r"dp4a\.([su]32)\.([su]32)", _dot),
+        (r"dp2a\.(lo|hi)\.([su]32)\.([su]32)", lambda part, a, b: _dot(a, b, part)),
         (r"shf\.([lr])\.wrap\.b32", _funnel),
         (r"cvt(?:\.(rn|rni|rzi|rmi|rpi))?\.([suf](?:8|16|32|64))\.([suf](?:8|16|32|64))", _convert),
     ]

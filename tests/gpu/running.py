@@ -15,6 +15,7 @@ from onnxla.hlo.module import Instruction
 from onnxla.hlo.ops.control_flow import Fusion
 from onnxla.hlo.ops.structural import Constant
 from onnxla.hlo.types import Array, TensorType
+from onnxla.runtime.device import Device, DeviceCode
 from tests.gpu.ptx_memory import GlobalMemory, Reports
 from tests.gpu.ptx_simulator import simulate
 from tests.gpu.ptx_text import PtxKernel, parse_ptx
@@ -95,6 +96,64 @@ def run_lowering(
     for operand, leaf in lowering.copies:
         memory.write(results[leaf], arrays[operand])
 
+    for k, call in enumerate(lowering.calls):
+        kernel = kernels[k] if kernels else compiled(mutate(emit_cuda(call.kernel, "kernel")))
+        places = _places(call.arguments, operands, results, temporaries, arrays, put)
+        blocks = call.kernel.tasks
+        only = None
+        if most is not None:
+            only = sorted({*range(blocks)[: -(-most // 2)], *range(blocks)[max(blocks - most // 2, 0) :]})
+        reports.take(simulate(kernel, memory, blocks, call.kernel.threads, places, only, measures))
+    return [
+        memory.read(place, t.bytes).view(t.element.dtype).reshape(t.shape)
+        for place, t in zip(results, leaves, strict=True)
+    ], reports
+
+
+def run_on(device: Device, instruction: Instruction, arrays: Sequence[Array]) -> list[Array]:
+    """As `run`, through a `Device`, which says itself what it thinks of faults."""
+    lowering = lower(instruction, TARGET)
+    kind = instruction.type
+    leaves = [kind] if isinstance(kind, TensorType) else [t for t in kind.elements if isinstance(t, TensorType)]
+    taken: list[tuple[int, int]] = []
+
+    def put(data: Array | None, size: int) -> int:
+        taken.append((device.allocate(max(size, 1)), max(size, 1)))
+        if data is not None and size:
+            device.upload(taken[-1][0], np.ascontiguousarray(data).reshape(-1).view(np.uint8), device.stream)
+        return taken[-1][0]
+
+    with device.active():
+        operands = [put(a, a.nbytes) for a in arrays]
+        results = [put(None, t.bytes) for t in leaves]
+        temporaries = [put(None, size) for size in lowering.temporaries]
+        for operand, leaf in lowering.copies:
+            device.copy(results[leaf], operands[operand], arrays[operand].nbytes, device.stream)
+        for call in lowering.calls:
+            code = code_for(emit_cuda(call.kernel, "kernel"))
+            kernels = device.load(DeviceCode(("kernel",), code.ptx, {ARCHITECTURE: code.cubin}))
+            places = _places(call.arguments, operands, results, temporaries, arrays, lambda a: put(a, a.nbytes))
+            device.launch(kernels["kernel"], call.kernel.tasks, call.kernel.threads, places, device.stream)
+        found = [np.empty(t.shape, t.element.dtype) for t in leaves]
+        finish = [device.download(place, a, device.stream) for place, a in zip(results, found, strict=True) if a.size]
+        device.synchronize(device.mark(device.stream))
+        for done in finish:
+            done()
+        for place, size in taken:
+            device.free(place, size)
+    return found
+
+
+def _places(
+    arguments: Sequence[Argument],
+    operands: Sequence[int],
+    results: Sequence[int],
+    temporaries: Sequence[int],
+    arrays: Sequence[Array],
+    put: Callable[[Array], int],
+) -> list[int]:
+    """Addresses of what a kernel is called with; `put` places data that is known when compiling."""
+
     def address(argument: Argument) -> int:
         if isinstance(argument, Operand):
             return operands[argument.index]
@@ -107,18 +166,7 @@ def run_lowering(
         assert isinstance(argument, Table)
         return put(argument.array)
 
-    for k, call in enumerate(lowering.calls):
-        kernel = kernels[k] if kernels else compiled(mutate(emit_cuda(call.kernel, "kernel")))
-        places = [address(a) for a in call.arguments]
-        blocks = call.kernel.tasks
-        only = None
-        if most is not None:
-            only = sorted({*range(blocks)[: -(-most // 2)], *range(blocks)[max(blocks - most // 2, 0) :]})
-        reports.take(simulate(kernel, memory, blocks, call.kernel.threads, places, only, measures))
-    return [
-        memory.read(place, t.bytes).view(t.element.dtype).reshape(t.shape)
-        for place, t in zip(results, leaves, strict=True)
-    ], reports
+    return [address(argument) for argument in arguments]
 
 
 def reference(instruction: Instruction, arrays: Sequence[Array]) -> list[Array]:

@@ -156,7 +156,7 @@ def _timed(
 
 
 def _ours(case: Case, results: dict[str, Array]) -> Runner:
-    options = {"precision": case.precision, "cache_dir": None, "target_gpu": _architecture()}
+    options = {"precision": case.precision, "cache_dir": None, "target_gpu": own_architecture()}
     model = onnxla.compile(case.model, target="gpu", options=options)
     first = model.run_async(None, case.inputs)
     results["onnxla"] = first.wait()[0].numpy()
@@ -179,7 +179,7 @@ def _on_gpu(device: Any, name: str, array: Array) -> DeviceArray:
     return placed
 
 
-def _architecture() -> str:
+def own_architecture() -> str:
     """The GPU's own, or the newest that NVRTC has machine code for."""
     from onnxla.codegen.gpu.compile_nvrtc import supported_architectures
 

@@ -1,4 +1,4 @@
-"""ONNX's own node tests through the GPU path, on the simulated device: a test of each operator.
+"""ONNX's own node tests through the GPU path, on the simulated device and on a GPU where there is one.
 
 All of them pass but for what the CPU does not pass either, and `TOO_LONG`, as `python -m tests.gpu.run_conformance`
 shows in half an hour; one of each operator is run here.
@@ -16,6 +16,7 @@ from onnxla.conformance.runners import run_onnxla
 from onnxla.errors import DeviceError
 from onnxla.runtime import cuda_device
 from tests.cli.command import onnxla as command
+from tests.gpu.devices import BOTH, device_named
 from tests.gpu.simulated_device import SimulatedDevice
 
 SLOW = ("test_operator_conv", "test_sce_", "test_gemm_all", "test_maxpool_3d", "test_attention_4d_with_qk", "test_flex")
@@ -36,20 +37,29 @@ def chosen() -> Iterator[str]:
             yield name
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_device, "CudaDevice", SimulatedDevice)
 
 
+@pytest.fixture(params=BOTH)
+def gpu(request: pytest.FixtureRequest) -> None:
+    """What runs as "CUDA"."""
+    if request.param == "simulated":
+        request.getfixturevalue("simulated")
+    else:
+        device_named(request.param)
+
+
 @pytest.mark.parametrize("name", list(chosen()))
 @pytest.mark.filterwarnings("ignore")
-def test_case(name: str) -> None:
+def test_case(name: str, gpu: None) -> None:
     with np.errstate(all="ignore"):
         outcome = run_onnxla(read_case(name), "CUDA")
     assert outcome.status == "pass", f"{outcome.kind}: {outcome.message}"
 
 
-def test_a_smaller_twin() -> None:
+def test_a_smaller_twin(gpu: None) -> None:
     """The model of `test_operator_conv` with one image of 9 by 7 instead of 20 of 50 by 40."""
     model = read_case("test_operator_conv").model
     image, result = model.graph.input[0], model.graph.output[0]
@@ -62,7 +72,7 @@ def test_a_smaller_twin() -> None:
     np.testing.assert_allclose(ours, expected, 1e-4, 1e-5)
 
 
-def test_the_command_runs_them_on_a_gpu() -> None:
+def test_the_command_runs_them_on_a_gpu(gpu: None) -> None:
     ended = command("conformance", "test_relu", "--target", "gpu", "--no-reference")
     assert ended.code == 0 and "2 tests: 2 pass" in ended.out
     assert onnxla.backend.supports_device("CUDA")

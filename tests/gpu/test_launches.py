@@ -20,7 +20,7 @@ from onnxla.frontends.onnx.model_file import read_model
 from onnxla.passes.pipelines import optimize
 from onnxla.runtime.device_executable import DeviceExecutable
 from onnxla.runtime.tensors import Array
-from tests.gpu.simulated_device import SimulatedDevice
+from tests.gpu.devices import BOTH, device_named
 from tests.gpu.test_models import feeds_of, model_of, weight
 
 TOKENS, WIDTH, HEADS, INNER = 18, 32, 2, 48
@@ -116,11 +116,12 @@ def test_launches_of_a_layer(precision: str, most: int) -> None:
     assert launches(3, precision) - launches(2, precision) == most
 
 
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 2e-5), ("bf16", 0.05)])
-def test_a_layer_is_right(precision: str, tolerance: float) -> None:
-    model = bert(1)
+def test_a_layer_is_right(precision: str, tolerance: float, kind: str) -> None:
+    device, model = device_named(kind), bert(1)
     feeds = feeds_of(model)
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
     compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None, "precision": precision})
-    (result,) = DeviceExecutable(compiled.programs[0], SimulatedDevice()).run(list(feeds.values()), 1)
+    (result,) = DeviceExecutable(compiled.programs[0], device).run(list(feeds.values()), 1)
     np.testing.assert_allclose(result, expected, atol=tolerance)

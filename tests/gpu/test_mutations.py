@@ -5,7 +5,7 @@ fault or give another result. A barrier that can go without notice is one that k
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,35 +13,13 @@ import pytest
 from onnxla.codegen.gpu.emit_cuda import emit_cuda
 from onnxla.codegen.gpu.schedule import lower
 from onnxla.codegen.gpu.target import GpuTarget
-from onnxla.hlo.module import Instruction
-from onnxla.hlo.types import BF16, F16, F32
-from tests.gpu import kernel_classes as classes
+from tests.gpu.kernel_classes import AWKWARD
 from tests.gpu.running import Mutation, reference, run_lowering, samples
 
 BARRIER = "__syncthreads();"
 WAIT = 'asm volatile("cp.async.wait_all;" ::: "memory");'
 BEYOND = 16
 """How far bounds are moved."""
-
-KERNELS: dict[str, Callable[[], Instruction]] = {
-    "loop": lambda: classes.elementwise(700),
-    "row": lambda: classes.softmax((2, 700)),
-    "reduction of columns": lambda: classes.reduction((300, 40), [0]),
-    "reduction in parts": lambda: classes.reduction((9000, 3), [0]),
-    "transpose": lambda: classes.transpose((40, 50), (1, 0)),
-    "product of f32": lambda: classes.product(70, 19, 35),
-    "product of bf16": lambda: classes.product(70, 40, 72, BF16),
-    "product of bytes": lambda: classes.product_of_bytes(20, 36, 24),
-    "convolution of f32": lambda: classes.convolution(F32, image=(5, 7)),
-    "convolution of f16": lambda: classes.convolution(F16, image=(5, 7)),
-    "depthwise convolution": lambda: classes.convolution(F32, 16, image=(5, 7)),
-    "attention of f32": lambda: classes.fused(classes.attention(1, 5, 70, 6, 12, F32)),
-    "attention of f16": lambda: classes.fused(classes.attention(1, 20, 70, 24, 36)),
-    "sort": lambda: classes.sort(70),
-    "scatter": lambda: classes.scatter(70),
-    "update": lambda: classes.update(70),
-    "scan": lambda: classes.running_sum(70),
-}
 
 
 def mutants(source: str) -> Iterator[tuple[str, str]]:
@@ -60,9 +38,9 @@ def exchange(source: str, changed: str) -> Mutation:
     return lambda text: changed if text == source else text
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", AWKWARD)
 def test_everything_is_needed(name: str) -> None:
-    instruction = KERNELS[name]()
+    instruction = AWKWARD[name]()
     lowering, arrays = lower(instruction, GpuTarget()), samples(instruction)
     (expected,) = reference(instruction, arrays)
     unnoticed, count = [], 0

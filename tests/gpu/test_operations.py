@@ -9,9 +9,10 @@ import pytest
 
 import onnxla
 from onnxla.hlo.types import Array
+from onnxla.runtime.device import Device
 from onnxla.runtime.device_executable import DeviceExecutable
 from tests.codegen.kernel_runner import disagreement, leaves, together
-from tests.gpu.simulated_device import SimulatedDevice
+from tests.gpu.devices import BOTH, device_named
 from tests.hlo.case import Case
 from tests.hlo.op_cases import CASES
 
@@ -26,19 +27,20 @@ def some(cases: Sequence[Case]) -> list[Case]:
     return list(cases[step // 2 :: step])
 
 
-def run_together(cases: Sequence[Case]) -> list[list[Array]]:
-    """The leaves of each case's result, from the simulator."""
+def run_together(cases: Sequence[Case], device: Device) -> list[list[Array]]:
+    """The leaves of each case's result."""
     model = onnxla.compile(together(cases), target="gpu", options={"cache_dir": None})
-    executable = DeviceExecutable(model.programs[0], SimulatedDevice())
+    executable = DeviceExecutable(model.programs[0], device)
     results = iter(executable.run([a for case in cases for a in case.arguments], 1))
     return [[next(results) for _ in leaves(case.computation().evaluate(*case.arguments))] for case in cases]
 
 
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("opcode", [opcode for opcode, cases in CASES.items() if some(cases)])
-def test_simulated_code_agrees_with_evaluate(opcode: str) -> None:
-    cases = some(CASES[opcode])
+def test_code_agrees_with_evaluate(opcode: str, kind: str) -> None:
+    device, cases = device_named(kind), some(CASES[opcode])
     found = []
-    for case, results in zip(cases, run_together(cases), strict=True):
+    for case, results in zip(cases, run_together(cases, device), strict=True):
         expected = leaves(case.computation().evaluate(*case.arguments))
         for ours, reference in zip(results, expected, strict=True):
             difference = disagreement(ours, reference, case.ulps, opcode in SUMS)

@@ -12,9 +12,9 @@ import onnxla
 from onnxla.codegen.gpu.target import GpuTarget
 from onnxla.errors import InputError
 from onnxla.runtime.device_executable import DeviceExecutable
+from tests.gpu.devices import BOTH, device_named
 from tests.gpu.kernel_classes import product
 from tests.gpu.running import check, run, samples
-from tests.gpu.simulated_device import SimulatedDevice
 from tests.gpu.test_models import feeds_of, model_of, weight
 from tests.gpu.test_tensor_cores import code_of
 
@@ -42,17 +42,20 @@ def wide_cnn() -> onnx.ModelProto:
     )
 
 
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("make", [wide_mlp, wide_cnn])
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp16", 4e-3), ("bf16", 3e-2), ("tf32", 4e-3), ("fp32", 2e-5)])
-def test_a_model_is_as_exact_as_asked(make: Callable[[], onnx.ModelProto], precision: str, tolerance: float) -> None:
-    model = make()
+def test_a_model_is_as_exact_as_asked(
+    make: Callable[[], onnx.ModelProto], precision: str, tolerance: float, kind: str
+) -> None:
+    device, model = device_named(kind), make()
     feeds = feeds_of(model)
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
     compiled = onnxla.compile(model, target="gpu", options={"cache_dir": None, "precision": precision})
     code = compiled.hlo("cuda")
     kinds = {"fp16": "f32.f16.f16.f32", "bf16": "f32.bf16.bf16.f32", "tf32": "f32.tf32.tf32.f32"}
     assert {k for k in kinds.values() if k in code} == ({kinds[precision]} if precision in kinds else set())
-    (result,) = DeviceExecutable(compiled.programs[0], SimulatedDevice()).run(list(feeds.values()), 1)
+    (result,) = DeviceExecutable(compiled.programs[0], device).run(list(feeds.values()), 1)
     error = np.abs(result - expected).max()
     assert error < tolerance
     if precision != "fp32":

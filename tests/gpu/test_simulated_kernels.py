@@ -62,6 +62,25 @@ def test_data_movement_in_one_loop() -> None:
     check(fusion(b, b.concatenate([b.slice(turned, (1, 0), (4, 4), (1, 1)), y], 0)))
 
 
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("dp4a.u32.u32", 10 + 1 * 5 + 2 * 6 + 0x80 * 7 + 0xFF * 0xFE),
+        ("dp4a.s32.s32", 10 + 1 * 5 + 2 * 6 - 0x80 * 7 + 1 * 2),
+        ("dp4a.u32.s32", 10 + 1 * 5 + 2 * 6 + 0x80 * 7 - 0xFF * 2),
+        ("dp2a.lo.u32.u32", 10 + 0x0201 * 5 + 0xFF80 * 6),
+        ("dp2a.hi.s32.s32", 10 + 0x0201 * 7 + 0x80 * 2),
+    ],
+)
+def test_products_of_packed_numbers(opcode: str, expected: int) -> None:
+    """NVRTC makes them of its own accord, of indices too."""
+    op = operation(opcode)
+    first, second, third = op.operands
+    x, y = np.array([0xFF800201], "u4"), np.array([0xFE070605], "u4")
+    (result,) = op.function(x.view(first), y.view(second), np.array([10]).astype(third))
+    assert result == expected
+
+
 @pytest.mark.parametrize("opcode", ["sin.approx.f32", "add.rz.f32", "ld.volatile.global.f32", "tanh.approx.f32"])
 def test_an_unknown_operation_is_refused(opcode: str) -> None:
     with pytest.raises(UnsupportedPtx):
