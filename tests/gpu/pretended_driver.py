@@ -35,6 +35,10 @@ LEGACY = 1
 MINE = 7001
 """A stream of somebody else, which is there from the beginning."""
 
+_SEARCH = threading.local()
+"""Whether a call of this thread has the bindings search for libcuda, under a lock: a finalizer that runs then, of this
+driver or of another pretended one, must not have them search again."""
+
 Work = Callable[[], None]
 
 
@@ -136,9 +140,8 @@ class PretendedDriver:
         if function is None:
             raise Misuse(f"the bindings have no {name}")
         inspect.signature(function).bind(*arguments)
-        if self._verified and not getattr(self._contexts, "searching", False):
-            # a finalizer may call while its thread holds the lock under which the bindings search for libcuda
-            self._contexts.searching = True
+        if self._verified and not getattr(_SEARCH, "under_way", False):
+            _SEARCH.under_way = True
             try:
                 function(*arguments)
             except RuntimeError as error:
@@ -147,7 +150,7 @@ class PretendedDriver:
             else:
                 raise Misuse(f"{name} was carried out by a driver")
             finally:
-                self._contexts.searching = False
+                _SEARCH.under_way = False
 
     def _new(self, thing: Any) -> int:
         self._next += 16

@@ -325,7 +325,7 @@ def test_a_call_amid_the_search_for_libcuda(driver: PretendedDriver, monkeypatch
         pass
 
     def search() -> None:
-        searches.append(driver.cuDriverGetVersion())
+        searches.append(PretendedDriver().cuDriverGetVersion())
         raise DynamicLibNotFoundError
 
     search.__doc__ = real.cuDriverGetVersion.__doc__
