@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnxla.config import CompileOptions, Limits
-from onnxla.frontends.hlo import report as hlo_report
 from onnxla.frontends.hlo.model_file import is_hlo, read_hlo
 from onnxla.frontends.model_report import ModelReport
 from onnxla.frontends.onnx import report as onnx_report
-from onnxla.frontends.tensorflow import report as tensorflow_report
 from onnxla.frontends.tensorflow.model_file import is_tensorflow
 from onnxla.hlo.types import Array
 
@@ -36,8 +34,12 @@ def explain(
         "options": options,
         "limits": limits,
     }
-    if is_tensorflow(model):
+    if is_tensorflow(model):  # rules of formats that come seldom are imported when they do
+        from onnxla.frontends.tensorflow import report as tensorflow_report
+
         return tensorflow_report.explain(model, **given, signature=signature, inputs=inputs, outputs=outputs)
     if is_hlo(model):
+        from onnxla.frontends.hlo import report as hlo_report
+
         return hlo_report.explain(read_hlo(model, limits), **given)
     return onnx_report.explain(model, **given)

@@ -6,10 +6,8 @@ from typing import Any, cast
 import numpy as np
 
 from onnxla.call import Cut
-from onnxla.compiler.hlo_source import source_of_hlo
 from onnxla.compiler.onnx_source import OnnxSource
 from onnxla.compiler.sources import Source
-from onnxla.compiler.tensorflow_source import TensorFlowSource
 from onnxla.config import CompileOptions, Limits
 from onnxla.errors import InputError, ModelFormatError
 from onnxla.frontends.hlo.model_file import is_hlo, is_text, read_hlo
@@ -31,8 +29,13 @@ def read_source(
     folder: Any,
     cut: Cut,
 ) -> Source:
-    """The model, read, whatever its format. Raises ModelFormatError, InputError."""
+    """The model, read, whatever its format. Raises ModelFormatError, InputError.
+
+    The rules of the less frequent formats are imported when they are needed.
+    """
     if not is_text(model) and (isinstance(model, TensorFlowModel) or is_tensorflow(model)):
+        from onnxla.compiler.tensorflow_source import TensorFlowSource
+
         tensorflow = read_tensorflow(model)
         variables = {name: np.asarray(value) for name, value in (cut.state or {}).items()}
         return TensorFlowSource(
@@ -44,4 +47,6 @@ def read_source(
         if is_text(model):
             raise ModelFormatError("the text given as a model is neither XLA's HLO nor StableHLO")
         return OnnxSource(read_model(cast(ModelSource, model), folder=folder), options, limits, constants)
+    from onnxla.compiler.hlo_source import source_of_hlo
+
     return source_of_hlo(read_hlo(model, limits), options, limits, constants)
