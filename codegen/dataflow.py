@@ -41,11 +41,6 @@ class Value:
     def bytes(self) -> int:
         return self.type.bytes
 
-    @property
-    def is_computed(self) -> bool:
-        """Whether the program writes it, so that its place may be chosen."""
-        return self.input is None and self.literal is None
-
     def __repr__(self) -> str:
         return f"<{self.name} {self.type}>"
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from onnxla.hlo.module import Computation, Module
+from onnxla.hlo.module import Computation, Module, callees_first
 from onnxla.hlo.ops.control_flow import Call, Conditional, While
 
 
@@ -42,17 +42,9 @@ class ComputationPass(Pass):
 
 def program_computations(module: Module) -> list[Computation]:
     """The computations that run as programs of kernels, callees before callers, the entry last."""
-    order: dict[Computation, None] = {}
-    stack: list[tuple[Computation, bool]] = [(module.entry, False)]
-    while stack:
-        computation, expanded = stack.pop()
-        if computation in order:
-            continue
-        if expanded:
-            order[computation] = None
-            continue
-        stack.append((computation, True))
-        for instruction in computation.instructions():
-            if isinstance(instruction.op, While | Conditional | Call):
-                stack += [(c, False) for c in instruction.op.computations]
-    return list(order)
+    return callees_first(module.entry, _run_by)
+
+
+def _run_by(computation: Computation) -> list[Computation]:
+    runs = (i.op for i in computation.instructions() if isinstance(i.op, While | Conditional | Call))
+    return [c for op in runs for c in op.computations]

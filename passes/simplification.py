@@ -7,11 +7,12 @@ from onnxla.passes.simplify.contraction import CONTRACTION
 from onnxla.passes.simplify.control_flow import CONTROL_FLOW
 from onnxla.passes.simplify.convert import CONVERT
 from onnxla.passes.simplify.indexing import INDEXING
+from onnxla.passes.simplify.pieces import PIECES
 from onnxla.passes.simplify.reduction import REDUCTION
 from onnxla.passes.simplify.selection import SELECTION
 from onnxla.passes.simplify.shape import SHAPE
 
-TABLES = (CONTROL_FLOW, SHAPE, CONVERT, SELECTION, INDEXING, REDUCTION, CONTRACTION, ARITHMETIC)
+TABLES = (CONTROL_FLOW, SHAPE, PIECES, CONVERT, SELECTION, INDEXING, REDUCTION, CONTRACTION, ARITHMETIC)
 
 
 class Simplify(RewritePass):

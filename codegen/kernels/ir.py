@@ -189,10 +189,5 @@ BINARY = frozenset({"add", "sub", "mul", "div", "rem", "min", "max", "and", "or"
 Integer `div` and `rem` truncate and their divisor must not be zero; `shr` follows the type's sign."""
 COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 """False when either side is NaN, but NE is true."""
-DOT_ACCUMULATE = "dot_accumulate"
-"""Adds to each s32 lane the products of a group of narrow integers: unsigned 8 by signed 8 bits in fours, or signed 16
-by signed 16 bits in twos, the group packed in the bits of an s32 lane (`reinterpret`)."""
-
-HORIZONTAL = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 MASK = KernelType(PRED)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, overload
 
 from onnxla.errors import CompileError, DynamicShapeError, HloError, Problem, ShapeError, SourceNode, UnsupportedOpError
+from onnxla.frontends.host import ImportHost
 from onnxla.frontends.poison import Poison
 from onnxla.frontends.problems import FOR_TENSORFLOW, Poisoned, ProblemFound
 from onnxla.frontends.tensorflow.element_types import code_name, element_of_code
@@ -30,14 +31,8 @@ _REQUIRED: Any = object()
 """The default of a read that must succeed."""
 
 
-class Host(Protocol):
+class Host(ImportHost, Protocol):
     """What a node view asks of the importer that walks the graph around it."""
-
-    def known_value(self, instruction: Instruction) -> Array | None:
-        """The value by constant propagation, within the folding budget; None where it is not known."""
-
-    def blame(self, instruction: Instruction, role: str, source: SourceNode) -> Problem:
-        """The problem that `instruction`, in `role`, must be known and is not: the chain and the way out."""
 
     def function(self, name: str) -> Body | None:
         """A function of the model's library."""
@@ -56,25 +51,6 @@ class Host(Protocol):
     @property
     def state(self) -> State:
         """The variables as this computation sees them."""
-
-    def problem_count(self) -> int:
-        """How many problems are noted, to take back later ones when an attempt fails."""
-
-    def forget_problems(self, count: int) -> list[Problem]:
-        """Take back, and return, the problems noted since there were `count`."""
-
-    def note_problems(self, problems: Sequence[Problem]) -> None:
-        """Note problems that belong to nodes other than the one being imported."""
-
-    def note_origin(self, stand_in: Instruction, origin: Instruction) -> None:
-        """`stand_in`, inside a body, has the value that `origin` has around it."""
-
-    def note_varying(self, parameter: Instruction, words: str) -> None:
-        """`parameter` changes with every iteration of a loop, which `words` name."""
-
-    @property
-    def unrolled_iterations(self) -> int:
-        """Most iterations of a loop that may be written out."""
 
 
 class NodeView:

@@ -4,7 +4,7 @@ A computation is what its root needs: `instructions()` walks from the root, so a
 that nothing uses is not part of the program, and there is no list to keep in order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from onnxla.errors import SourceNode
@@ -134,21 +134,26 @@ class Module:
 
     def computations(self) -> list[Computation]:
         """Every computation, callees before callers, the entry last; each once."""
-        order: dict[Computation, None] = {}
-        stack: list[tuple[Computation, bool]] = [(self.entry, False)]
-        while stack:
-            computation, expanded = stack.pop()
-            if computation in order:
-                continue
-            if expanded:
-                order[computation] = None
-            else:
-                stack.append((computation, True))
-                stack += [(c, False) for c in reversed(called_by(computation.instructions()))]
-        return list(order)
+        return callees_first(self.entry, lambda computation: called_by(computation.instructions())[::-1])
 
     def __repr__(self) -> str:
         return f"<Module {self.name}>"
+
+
+def callees_first(entry: Computation, calls: Callable[[Computation], Iterable[Computation]]) -> list[Computation]:
+    """Every computation that `entry` leads to by `calls`, itself last; each once."""
+    order: dict[Computation, None] = {}
+    stack: list[tuple[Computation, bool]] = [(entry, False)]
+    while stack:
+        computation, expanded = stack.pop()
+        if computation in order:
+            continue
+        if expanded:
+            order[computation] = None
+        else:
+            stack.append((computation, True))
+            stack += [(c, False) for c in calls(computation)]
+    return list(order)
 
 
 def called_by(instructions: Iterable[Instruction]) -> list[Computation]:

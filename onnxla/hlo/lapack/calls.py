@@ -52,11 +52,6 @@ KNOWN = "Cholesky, triangular solves, LU, QR, eigenvalues of symmetric matrices 
 """What there is, in words."""
 
 
-def is_lapack(target: str) -> bool:
-    """Whether a custom call is one of LAPACK's."""
-    return target.startswith("lapack_")
-
-
 def find(target: str) -> Function | None:
     """The function that a custom call means; None where we do not have it."""
     found = _TARGET.fullmatch(target)
