@@ -25,9 +25,9 @@ FAR_BYTES = 256 << 10
 """Size of a right operand from which it is not expected in a core's caches."""
 ROUND = 8
 """Depths between two requests for memory where depths are not unrolled."""
-STRIDE_BYTES = 1 << 10
-"""How far one round of the innermost loop may go on in a panel: CPUs foresee what an instruction loads next by the
-distance to what it loaded last, up to some 2 KB."""
+STRIDE_BYTES = 512
+"""How far one round of the innermost loop goes on in a panel: CPUs foresee what an instruction loads next by its
+distance to what it loaded last, up to some 2 KB and for not many instructions."""
 DType: TypeAlias = "np.dtype[Any]"
 Position = Callable[[Expr, Index, Index], Index]
 """(batch, row index, depth index) -> index into the left operand."""
