@@ -217,6 +217,33 @@ def test_a_message_that_is_too_large_even_when_it_is_compressed() -> None:
             assert client.is_server_live()
 
 
+def test_a_compressed_request(client: Any) -> None:
+    array = np.zeros((100, 3), np.float32)
+    for algorithm in ("gzip", "deflate"):
+        result = client.infer("doubled", [infer_input("x", array)], compression_algorithm=algorithm)
+        assert np.array_equal(result.as_numpy("y"), array)
+
+
+def test_metadata_that_is_too_large(client: Any) -> None:
+    inputs = [infer_input("x", np.zeros(1, np.float32))]
+    client.infer("echo", inputs, headers={"x-large": "a" * 8000})
+    with pytest.raises(InferenceServerException) as found:
+        client.infer("echo", inputs, headers={"x-large": "a" * 40_000})
+    assert found.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
+    assert client.is_server_live()
+
+
+def test_clients_are_told_when_to_come_again(stub: Any, server: Running) -> None:
+    server.engine.unloaded.add("doubled")
+    try:
+        with pytest.raises(grpc.RpcError) as found:
+            stub.ModelInfer(pb.ModelInferRequest(model_name="doubled"))
+    finally:
+        server.engine.unloaded.discard("doubled")
+    assert found.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert dict(found.value.trailing_metadata())["retry-after"] == "2"
+
+
 def test_the_standard_health_service(server: Running) -> None:
     with grpc.insecure_channel(server.grpc) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
