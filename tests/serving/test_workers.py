@@ -64,6 +64,11 @@ def kill(worker: WorkerRunner) -> None:
             os.kill(worker.pid, signal.SIGKILL)
 
 
+def serves(worker: WorkerRunner) -> bool:
+    """Whether it lives and has loaded the model: one that is killed as it starts is killed with the same request."""
+    return worker.pid is not None and bool(worker._loaded)
+
+
 def test_a_worker_gives_what_run_gives(tmp_path: Path, runner: WorkerRunner) -> None:
     code = variant(tmp_path, dense(), dims={"batch": 3})
     for seed in range(3):
@@ -205,9 +210,10 @@ def test_no_request_is_lost_or_wrong_while_workers_are_killed_and_the_model_is_l
             dice, restarts = random.Random(0), 0
             for turn in range(5):
                 before, seen = answers, engine.measurements().models[0].worker_restarts
-                kill(dice.choice([worker for worker in workers_of(engine, "m") if worker.pid is not None]))
+                kill(dice.choice(workers_of(engine, "m")))
                 for _ in range(2000):
-                    if answers >= before + 20 and engine.measurements().models[0].worker_restarts > seen:
+                    restarted = engine.measurements().models[0].worker_restarts > seen
+                    if answers >= before + 20 and restarted and all(map(serves, workers_of(engine, "m"))):
                         break
                     await asyncio.sleep(0.01)
                 restarts += engine.measurements().models[0].worker_restarts - seen
