@@ -17,6 +17,7 @@ from onnxla.runtime.thread_pool import default_threads
 from onnxla.serving.code import Code, LoadCode, load_code
 from onnxla.serving.compiling import CompileService
 from onnxla.serving.config_json import config_json
+from onnxla.serving.config_text import config_of_json, config_of_text
 from onnxla.serving.errors import (
     InvalidRequestError,
     NotReadyError,
@@ -29,7 +30,7 @@ from onnxla.serving.errors import (
 from onnxla.serving.instances import LocalRunner, Runner
 from onnxla.serving.known_model import KnownModel
 from onnxla.serving.measurements import EngineMeasurements
-from onnxla.serving.model_config import ModelConfig, config_of_json, config_of_text
+from onnxla.serving.model_config import ModelConfig
 from onnxla.serving.repository import ModelFiles, Repository, VersionFiles
 from onnxla.serving.requests import (
     InferRequest,

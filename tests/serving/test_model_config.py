@@ -2,8 +2,9 @@
 
 import pytest
 
+from onnxla.serving.config_text import config_of_json, config_of_text
 from onnxla.serving.errors import InvalidRequestError
-from onnxla.serving.model_config import Batching, ModelConfig, VersionPolicy, Warmup, config_of_json, config_of_text
+from onnxla.serving.model_config import Batching, ModelConfig, VersionPolicy, Warmup
 
 
 def test_what_triton_says_is_followed() -> None:
