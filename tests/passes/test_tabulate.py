@@ -28,7 +28,7 @@ def quantised(b: Builder, x: Instruction, scale: float, zero: float, element: El
 
 
 def hard_swish(b: Builder, q: Instruction, result: ElementType) -> Instruction:
-    x = b.multiply(b.convert(q, F32), b.full_like(b.convert(q, F32), 0.047))
+    x = b.divide(b.convert(q, F32), b.full_like(b.convert(q, F32), 21.3))
     gate = b.clamp(b.constant(0.0, F32), b.add(x, b.full_like(x, 3.0)), b.constant(6.0, F32))
     return quantised(b, b.divide(b.multiply(x, gate), b.full_like(x, 6.0)), 0.031, 5.0, result)
 
