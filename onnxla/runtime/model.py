@@ -5,29 +5,25 @@ A model whose shapes were left open compiles a specialisation when `run` first m
 last, within a bound.
 """
 
-import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from onnxla.config import RuntimeSettings
-from onnxla.errors import ArtifactError, DeviceError, InputError
+from onnxla.errors import ArtifactError, InputError
 from onnxla.given import shapes_of, sizes_of, whole_number
 from onnxla.runtime.arguments import Arguments, Out
 from onnxla.runtime.artifact import Artifact
 from onnxla.runtime.artifact_writing import write_artifact
+from onnxla.runtime.gpu_choice import chosen_gpu
 from onnxla.runtime.pending import PendingRun
 from onnxla.runtime.program import GPU_TRIPLE, Program
 from onnxla.runtime.signature import ModelSignature, ModelTensor
 from onnxla.runtime.specialisations import Choice, Specialisations, Specialise, shape_key
 from onnxla.runtime.state import ModelState
-from onnxla.runtime.streams import gpu_number, stream_number
+from onnxla.runtime.streams import stream_number
 from onnxla.runtime.targets import into_targets, require_targets
 from onnxla.runtime.tensors import Array
 from onnxla.runtime.thread_pool import default_threads
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
     from onnxla.runtime.profiler import Memory, Profile
     from onnxla.runtime.report import CompileReport
 
-_LOG = logging.getLogger("onnxla")
 _Run: TypeAlias = Callable[[Sequence[Any], int, Sequence[Any] | None], list[Any]]
 
 
@@ -68,7 +63,7 @@ class CompiledModel:
         self.state = ModelState(state or {})
         """The variables that running changes, by name: readable, settable, and part of what is saved."""
         bound = RuntimeSettings.from_environment().specialisations
-        self._gpu = _chosen_gpu(programs, device)
+        self._gpu = chosen_gpu(programs, device)
         """The number of the GPU that it runs on; None for the CPU."""
         on_gpu = self._gpu is not None
         used = [p for p in programs if (p.triple == GPU_TRIPLE) == on_gpu]
@@ -177,33 +172,18 @@ class CompiledModel:
         With `spans`, begin and end of every round and task too, `MOST_SPANS` at most. With `overhead` it runs as often
         without a profile, in turns, to say what profiling costs; not where running changes the state.
         """
-        from onnxla.runtime.profiler import MOST_SPANS, new_profile, profile_of, span_count
+        from onnxla.runtime.profiler import fastest_of
 
         runs = whole_number(runs, "runs", 1)
         choice, values = self._prepare(self._arguments.by_position(feeds))
-        executable = choice.executable
-        steps = executable.program.steps
-        records = 0
-        if spans:
-            first = new_profile(len(steps))
-            executable.run(values, self.num_threads, profile=first)
-            records = min(span_count(profile_of(steps, first)), MOST_SPANS)
-
-        def timed(profile: Array | None) -> int:
-            start = time.perf_counter_ns()
-            executable.run(values, self.num_threads, profile=profile)
-            return time.perf_counter_ns() - start
-
-        compared = overhead and not executable.program.state
-        profiles, plain, profiled = [], [], []
-        for _ in range(runs):
-            if compared:
-                plain.append(timed(None))
-            profiles.append(new_profile(len(steps), records))
-            profiled.append(timed(profiles[-1]))
-        fastest = min(profiles, key=lambda p: int(p[1] - p[0]))
-        cost = float(np.median(profiled) / np.median(plain)) - 1 if compared else None
-        return replace(profile_of(steps, fastest), overhead=cost)
+        program, run = choice.executable.program, choice.executable.run
+        return fastest_of(
+            program.steps,
+            lambda profile: run(values, self.num_threads, profile=profile),
+            runs,
+            spans=spans,
+            overhead=overhead and not program.state,
+        )
 
     def run_profiled(self, output_names: Iterable[str] | None, feeds: Mapping[str, Any]) -> "tuple[list[Any], Profile]":
         """As `run`, and the times of that run, step by step. Raises InputError, also for models with state, which a
@@ -363,30 +343,3 @@ class CompiledModel:
         if choice.rows is not None and program.padding is not None:
             arrays = {name: program.padding.padded(name, array) for name, array in arrays.items()}
         return choice, [arrays[t.name] for t in program.inputs]
-
-
-def _chosen_gpu(programs: Sequence[Program], device: str | None) -> int | None:
-    """The number of the GPU to run on, None for the CPU."""
-    kinds = {p.triple == GPU_TRIPLE for p in programs}
-    if device is not None:
-        number = gpu_number(device)
-        if kinds and (number is not None) not in kinds:
-            there, missing = ("cpu", "gpu") if number is not None else ("gpu", "cpu")
-            raise DeviceError(
-                f"device={device!r}: the model has no code for a {missing.upper()}, only for a {there.upper()}; "
-                f"compile it with target={missing!r}, or with 'cpu,gpu' for both"
-            )
-        return number
-    if kinds != {True, False}:
-        return 0 if True in kinds else None
-    from onnxla.runtime.cuda_driver import cuda_driver, gpus
-
-    try:
-        found = gpus(cuda_driver())
-    except DeviceError as error:
-        _LOG.info("the model runs on the CPU: %s", error)
-        return None
-    oldest = min(int(p.cpu.removeprefix("sm_").rstrip("af")) for p in programs if p.triple == GPU_TRIPLE)
-    fitting = [gpu for gpu in found if int(gpu.architecture.removeprefix("sm_")) >= oldest]
-    _LOG.info("the model runs on %s", fitting[0] if fitting else f"the CPU: no GPU from sm_{oldest} on")
-    return fitting[0].number if fitting else None

@@ -4,8 +4,9 @@ Native code writes a profile as an array of int64 (`codegen/cpu/emit_profile.py`
 one and `profile_of` reads it.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -165,3 +166,32 @@ def memory_of(program: Program) -> Memory:
         sum(t.bytes for t in program.inputs),
         sum(t.bytes for t in program.outputs),
     )
+
+
+def fastest_of(
+    steps: Sequence[Step], run: Callable[[Array | None], object], runs: int, *, spans: bool, overhead: bool
+) -> Profile:
+    """The profile of the fastest of `runs` runs; `run` writes one where it is given an array.
+
+    With `spans`, rounds and tasks too; with `overhead` it runs as often without a profile, in turns.
+    """
+    records = 0
+    if spans:
+        first = new_profile(len(steps))
+        run(first)
+        records = min(span_count(profile_of(steps, first)), MOST_SPANS)
+
+    def timed(profile: Array | None) -> int:
+        start = time.perf_counter_ns()
+        run(profile)
+        return time.perf_counter_ns() - start
+
+    profiles, plain, profiled = [], [], []
+    for _ in range(runs):
+        if overhead:
+            plain.append(timed(None))
+        profiles.append(new_profile(len(steps), records))
+        profiled.append(timed(profiles[-1]))
+    fastest = min(profiles, key=lambda p: int(p[1] - p[0]))
+    cost = float(np.median(profiled) / np.median(plain)) - 1 if overhead else None
+    return replace(profile_of(steps, fastest), overhead=cost)
