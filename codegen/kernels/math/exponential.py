@@ -4,6 +4,7 @@ import math
 
 from onnxla.codegen.kernels.builder import KernelBuilder
 from onnxla.codegen.kernels.ir import Value
+from onnxla.codegen.kernels.math.eighths import split_power
 from onnxla.codegen.kernels.math.parts import (
     assemble,
     integer_of,
@@ -47,8 +48,14 @@ def exponential_of_negative(b: KernelBuilder, x: Value) -> Value:
 
 
 def exponential_up_to_one(b: KernelBuilder, x: Value) -> Value:
-    """e**x for x <= 0 within 1 ulp; 0 where that is below 0.7 times the smallest normal number. NaN stays NaN."""
+    """e**x for x <= 0 within 1 ulp; 0 where that is below 0.7 times the smallest normal number, and maybe where it is
+    below 1.1 times that. NaN stays NaN."""
     inside = b.max(number(b, -87.9 if x.element is F32 else -709.2, x), x)  # there the power's exponent field is 0
+    if b.looks_up and x.element is F32:
+        bits, excess = split_power(b, inside, 1.0, 0)
+        is_normal = b.compare("GE", bits, b.const(1 << 23, S32))
+        p = b.bitcast(b.select(is_normal, bits, b.const(0, S32)), F32)
+        return b.multiply_add(p, excess, p)
     r, power = remainder_and_power(b, inside, 1.0, 0)
     one = number(b, 1.0, x)
     return b.mul(b.multiply_add(b.multiply_add(polynomial(b, r, exponential_tail(x)), r, one), r, one), power)
