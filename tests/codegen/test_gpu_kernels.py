@@ -65,7 +65,7 @@ def test_an_elementwise_fusion_is_one_kernel_without_intermediates() -> None:
 def test_a_block_reduction_meets_between_barriers() -> None:
     (call,) = lower(softmax((2, 5000)), GpuTarget()).calls
     source = emit_cuda(call.kernel, "kernel")
-    assert source.count("__syncthreads();") == 4
+    assert source.count("__syncthreads();") == 2  # one for the maximum, one for the sum
     assert call.kernel.threads == 512 and call.kernel.tasks == 2
 
 
