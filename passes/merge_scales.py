@@ -2,11 +2,12 @@
 
     round(((convert(n) * a) * b + d) / c)            ==  round(convert(n + d / (a * b)) * (a * b / c))
     round((convert(p) * a + convert(q) * b) / c)     ==  round(convert(p) * (a / c) + convert(q) * (b / c))
+    round((convert(p) * a) * (convert(q) * b) / c)   ==  round(convert(p) * convert(q) * (a * b / c))
 
-What is left of a convolution between its sums and its bytes is one product, and of the sum of two quantised values two.
-Factors are f32, rounded after each of their own products as onnxruntime's are, so where it merges too (QLinearConv,
-QLinearAdd) both round the same number. The first line holds where d is a multiple of a * b, as the biases of quantised
-models are; another d is scaled like the terms.
+What is left of a convolution between its sums and its bytes is one product, and of two quantised values, added or
+multiplied, two. Factors are f32, rounded after each of their own products as onnxruntime's are, so where it merges too
+(QLinearConv, QLinearAdd, QLinearMul) both round the same number. The first line holds where d is a multiple of a * b,
+as the biases of quantised models are; another d is scaled like the terms.
 """
 
 from collections.abc import Callable
@@ -96,7 +97,7 @@ _ONE = _Spread(np.asarray(1, np.float32))
 
 @dataclass(frozen=True)
 class _Term:
-    """`factor * value`; the value is converted from integers."""
+    """`factor * value`; the value is converted from integers, or the product of such."""
 
     value: Instruction
     factor: _Spread
@@ -177,8 +178,10 @@ def _read(value: Instruction, deepest: int) -> _Sum | None:
     if left is None:
         return None
     if constant is None:
-        right = _read(second, deepest - 1) if op.opcode == "add" else None
-        return None if right is None else _joined(left, right, value.source)
+        right = _read(second, deepest - 1) if op.opcode in ("add", "multiply") else None
+        if right is None:
+            return None
+        return (_joined if op.opcode == "add" else _multiplied)(left, right, value.source)
     match op.opcode:
         case "multiply":
             return left.scaled(np.multiply, constant, 1)
@@ -202,9 +205,23 @@ def _joined(left: _Sum, right: _Sum, source: SourceNode | None) -> _Sum | None:
     return _Sum((*left.terms, replace(first, source=source), *others), shift, (), left.cost + right.cost + 1)
 
 
+def _multiplied(left: _Sum, right: _Sum, source: SourceNode | None) -> _Sum | None:
+    """The product of two scaled integers: that of the integers, scaled."""
+    if left.bounds or right.bounds or left.shift or right.shift or len(left.terms) + len(right.terms) != 2:
+        return None
+    (x,), (y,) = left.terms, right.terms
+    factor = x.factor.combined(np.multiply, y.factor)
+    if factor is None or not factor.is_usual:
+        return None
+    product = Builder(source=source).multiply(x.value, y.value)
+    return _Sum((_Term(product, factor, source),), None, (), left.cost + right.cost)
+
+
 def _with_bias(b: Builder, term: _Term, by: _Spread) -> Instruction | None:
     """convert(n + by / factor) for `convert(n) * factor + by`, where n are sums of products of bytes that cannot wrap
     with it, and `by` is that multiple of the factor, in f32."""
+    if not isinstance(term.value.op, Convert):
+        return None
     (sums,) = term.value.operands
     known = _Spread(np.asarray(0, np.int64))
     while sums.op.opcode in ("add", "subtract"):

@@ -72,6 +72,27 @@ def test_sums_of_quantised_values(relu: bool) -> None:
     assert np.abs(module.entry.evaluate(p, q).astype(int) - before.astype(int)).max() <= 1
 
 
+@pytest.mark.parametrize("bias", [0.0, 1.5])
+def test_products_of_quantised_values(bias: float) -> None:
+    p, q = (np.arange(256).astype(kind).reshape(shape) for kind, shape in ((np.uint8, (256, 1)), (np.int8, (1, 256))))
+    p, q = (np.broadcast_to(v, (256, 256)).copy() for v in (p, q))
+    b = Builder()
+    product = b.multiply(
+        dequantised(b, b.parameter(type_of(p)), 100, 0.021), dequantised(b, b.parameter(type_of(q)), -5, 0.037)
+    )
+    y = quantised(b, b.add(product, spread(b, bias, product)) if bias else product, 17, 0.044)
+    module = Module("m", b.build(y))
+    before = module.entry.evaluate(p, q)
+    assert MergeScales().run(module)
+    assert "divide" not in {i.op.opcode for i in module.entry.instructions()}
+    after = module.entry.evaluate(p, q)
+    assert np.abs(after.astype(int) - before.astype(int)).max() <= 1
+    if not bias:
+        factor = np.float32(0.021) * np.float32(0.037) / np.float32(0.044)
+        exact = ((p.astype(np.float32) - 100) * (q.astype(np.float32) + 5)) * factor
+        np.testing.assert_array_equal(after, np.clip(np.rint(exact) + 17, 0, 255))
+
+
 @pytest.mark.parametrize(
     "scales", [(np.inf, 1.0), (np.nan, 1.0), (0.0, 1.0), (1.0, 0.0), (1e-30, 1e30), (1.0, np.inf), (-0.5, 0.25)]
 )
