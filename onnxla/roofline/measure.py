@@ -37,7 +37,7 @@ def measure_limits(threads: int, target: Target | None = None) -> Limits:
     kernels = [
         _multiply_adds(target, threads),
         _fill(target, copies[-1][1]),
-        *(_copy(target, size, rounds) for _, size, rounds in copies),
+        *(_copy(target, size, rounds, threads) for _, size, rounds in copies),
         *[_nothing(1)] * _STARTS,
         *[_nothing(_TASKS)] * _STARTS,
     ]
@@ -63,7 +63,8 @@ def _copies(target: Target, threads: int) -> list[tuple[str, int, int]]:
     """Name, bytes (half of them read, half written) and rounds of the copy that measures each level."""
     memory = min(max(256 << 20, 4 * target.l3_bytes), _LARGEST_COPY)
     sizes = [("L2", threads * target.l2_bytes // 2), ("L3", target.l3_bytes // 3), ("memory", memory)]
-    return [(name, size // 2 // 4096 * 4096, max(1, (64 << 20) // size)) for name, size in sizes]
+    whole = threads * 4096
+    return [(name, max(1, size // 2 // whole) * whole, max(1, (64 << 20) // size)) for name, size in sizes]
 
 
 def _multiply_adds(target: Target, threads: int) -> Kernel:
@@ -96,11 +97,12 @@ def _fill(target: Target, size: int) -> Kernel:
     return b.finish()
 
 
-def _copy(target: Target, size: int, rounds: int) -> Kernel:
-    """Copy `size` bytes, `rounds` times; each task has its own part, which it copies again and again."""
-    lanes, part = target.vector_bytes // 4, size // 4 // _TASKS
+def _copy(target: Target, size: int, rounds: int, threads: int) -> Kernel:
+    """Copy `size` bytes, `rounds` times. A thread has one part, which it copies again and again: smaller parts would
+    lie in faster memory than the one that is measured."""
+    lanes, part = target.vector_bytes // 4, size // 4 // threads
     unrolled = 4
-    b = KernelBuilder(f"copy_{size}", _TASKS)
+    b = KernelBuilder(f"copy_{size}", threads)
     source = b.parameter("source", F32, size // 4, "scratch", 64)
     out = b.parameter("out", F32, size // 4, "output", 64)
     first = b.mul(b.task, b.const(part))
