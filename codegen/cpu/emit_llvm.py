@@ -9,6 +9,7 @@ Intrinsics need no declaration: LLVM declares those it knows.
 from collections.abc import Callable
 from functools import partial
 
+from onnxla.codegen.cpu.emit_half import float_to_half, half_to_float
 from onnxla.codegen.cpu.emit_memory import MemoryWriter, stored_type
 from onnxla.codegen.cpu.llvm_text import llvm_type, scalar_constant, scalar_type, splat_of, suffix_of
 from onnxla.codegen.cpu.target import Target
@@ -22,22 +23,23 @@ _PREDICATES = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE":
 
 def emitter(target: Target) -> Callable[[Kernel, str], str]:
     """`emit_kernel` for a target."""
-    return partial(emit_kernel, vector_bytes=target.vector_bytes)
+    return partial(emit_kernel, vector_bytes=target.vector_bytes, converts_half=target.converts_half)
 
 
-def emit_kernel(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
+def emit_kernel(kernel: Kernel, symbol: str, vector_bytes: int, converts_half: bool = True) -> str:
     """The function's text, complete but for the module around it. Raises InternalError for an ill-formed kernel.
 
-    `vector_bytes` is the width of the target's registers.
+    `vector_bytes` is the width of the target's registers, `converts_half` whether it has instructions for f16.
     """
     verify_kernel(kernel)
-    return _Printer(kernel, symbol, vector_bytes).text()
+    return _Printer(kernel, symbol, vector_bytes, converts_half).text()
 
 
 class _Printer(MemoryWriter):
-    def __init__(self, kernel: Kernel, symbol: str, vector_bytes: int) -> None:
+    def __init__(self, kernel: Kernel, symbol: str, vector_bytes: int, converts_half: bool) -> None:
         super().__init__(vector_bytes)
         self.kernel = kernel
+        self.converts_half = converts_half
         self.symbol = symbol
         self.names[kernel.task] = "%task"
         self.block_name = "entry"
@@ -167,6 +169,8 @@ class _Printer(MemoryWriter):
     def convert(self, op: Value) -> str:
         (x,) = op.operands
         source, target, kind = x.element, op.element, llvm_type(op.type)
+        if F16 in (source, target) and not self.converts_half:
+            return half_to_float(self, x) if source is F16 else float_to_half(self, x)
         if target is PRED:
             zero = "0" if x.lanes == 1 else "zeroinitializer"
             if source.is_float:

@@ -89,6 +89,11 @@ class Target:
         """Whether an instruction takes, for each lane, one of eight numbers that are in a register."""
         return self.is_x86 and self.has("avx2")
 
+    @property
+    def converts_half(self) -> bool:
+        """Whether there are instructions that convert f16 to f32 and back."""
+        return self.is_arm64 or (self.is_x86 and self.has("f16c"))
+
     def has(self, feature: str) -> bool:
         """Whether code may use an LLVM feature such as `fma` or `avx512vnni`."""
         return feature in self.features
