@@ -65,7 +65,7 @@ class Recollection:
             path = self._path_of_file()
             if path is None or unfit_reason(path) != "":
                 return None
-            stored = json.loads(path.read_bytes())
+            stored = _opened(path)
             interface = signature_of_json(stored["interface"])
             programs: list[Program] = []
             for one in stored["programs"]:
@@ -105,9 +105,10 @@ class Recollection:
             {"key": dict(key.parts), "report": _stored(report)} for key, (_, report) in zip(keys, made, strict=True)
         ]
         text = json.dumps({"interface": signature_json(interface), "about": about, "programs": programs})
+        path = self._path(*found)
         with suppress(OSError, OnnxlaError):
             open_folder(self._folder)
-            write_file(self._path(*found), text)
+            write_file(path, f"{_seal(path, text)}\n{text}")
 
     def _path_of_file(self) -> Path | None:
         """The path for what the file holds; None where nothing is known of a file of this size, which is not hashed."""
@@ -140,6 +141,20 @@ class Recollection:
             ]
         )
         return self._folder / f"{size}-{key}{RECOLLECTION_SUFFIX}"
+
+
+def _seal(path: Path, text: str) -> str:
+    """The first line of a recollection: it is of that file name, which is its key, and nobody has changed it."""
+    return digest_of_all([path.name, text])
+
+
+def _opened(path: Path) -> dict[str, Any]:
+    """What a recollection says. Raises ValueError where its seal is broken, OSError where it cannot be read."""
+    seal, _, text = path.read_text().partition("\n")
+    if seal != _seal(path, text):
+        raise ValueError("damaged, or a recollection of another call")
+    stored: dict[str, Any] = json.loads(text)
+    return stored
 
 
 def _stored(report: CompileReport) -> dict[str, Any]:

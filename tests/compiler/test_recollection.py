@@ -15,6 +15,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, save_model
 
 import onnxla
 from onnxla import recollection
+from onnxla.runtime.digest import digest_of_all
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 W = np.arange(1, 5, dtype=np.float32)
@@ -180,10 +181,35 @@ def test_what_cannot_be_read_is_compiled_and_written_again(
 def test_a_recollection_of_another_interface_is_not_used(model: Path, compiled: Compile, tmp_path: Path) -> None:
     compiled(model)
     (kept,) = (tmp_path / "cache" / "recalled").iterdir()
-    stored = json.loads(kept.read_text())
+    text = kept.read_text().partition("\n")[2]
+    stored = json.loads(text)
     stored["interface"]["inputs"][0][0] = "z"
-    kept.write_text(json.dumps(stored))
+    changed = json.dumps(stored)
+    kept.write_text(f"{digest_of_all([kept.name, changed])}\n{changed}")
     assert not compiled(model)[1]
+
+
+def test_a_changed_recollection_is_not_used(model: Path, compiled: Compile, tmp_path: Path) -> None:
+    """A digit of the report: everything else would fit."""
+    compiled(model)
+    (kept,) = (tmp_path / "cache" / "recalled").iterdir()
+    text = kept.read_text()
+    assert text.count('"weights_bytes": 64') == 1
+    kept.write_text(text.replace('"weights_bytes": 64', '"weights_bytes": 65'))
+    made, is_known = compiled(model)
+    assert not is_known and made.report is not None and made.report.weights_bytes == 64
+
+
+def test_a_recollection_under_the_name_of_another_is_not_used(model: Path, compiled: Compile, tmp_path: Path) -> None:
+    """Files of a cache that were copied or restored in the wrong order."""
+    compiled(model, constants={"x": X}, dims={})
+    (first,) = (tmp_path / "cache" / "recalled").iterdir()
+    compiled(model, constants={"x": 2 * X}, dims={})
+    (second,) = set((tmp_path / "cache" / "recalled").iterdir()) - {first}
+    second.write_bytes(first.read_bytes())
+    made, is_known = compiled(model, constants={"x": 2 * X}, dims={})
+    assert not is_known
+    np.testing.assert_array_equal(made.run(None, {})[0], 4 * X * W)
 
 
 def test_what_others_may_write_is_not_read(model: Path, compiled: Compile, tmp_path: Path) -> None:
