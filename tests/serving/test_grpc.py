@@ -1,6 +1,9 @@
 """gRPC as its clients use it: Triton's own, blocking, on asyncio, in streams and from many threads; typed contents."""
 
 import asyncio
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -250,6 +253,51 @@ def test_the_standard_health_service(server: Running) -> None:
         for service in ("", "inference.GRPCInferenceService"):
             answer = stub.Check(health_pb2.HealthCheckRequest(service=service))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_the_server_needs_no_messages_of_a_newer_protobuf_than_tritons_clients() -> None:
+    code = "import sys, onnxla.serving.grpc.listener; sys.exit('grpc_health.v1' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_health_of_a_service_that_is_not_there(server: Running) -> None:
+    unknown = health_pb2.HealthCheckRequest(service="unknown")
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        with pytest.raises(grpc.RpcError) as found:
+            stub.Check(unknown)
+        assert found.value.code() is grpc.StatusCode.NOT_FOUND
+        watch = stub.Watch(unknown, timeout=20)
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+        watch.cancel()
+
+
+def test_one_who_watches_and_does_not_read_keeps_nobody_from_being_told() -> None:
+    """A client of HTTP/2 that lets the server send no byte of data."""
+    with Running(SmallEngine) as server:
+        host, _, port = server.grpc.rpartition(":")
+        with socket.create_connection((host, int(port))) as silent, grpc.insecure_channel(server.grpc) as channel:
+            silent.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b"\0\4" + bytes(4)))
+            names = {":method": "POST", ":scheme": "http", ":path": "/grpc.health.v1.Health/Watch", ":authority": "x"}
+            names |= {"te": "trailers", "content-type": "application/grpc"}
+            fields = [b"\0" + bytes([len(k)]) + k.encode() + bytes([len(v)]) + v.encode() for k, v in names.items()]
+            silent.sendall(frame(HEADERS, 4, 1, b"".join(fields)) + frame(DATA, 1, 1, bytes(5)))
+            with silent.makefile("rb") as answer:
+                while (head := answer.read(9))[3] != HEADERS:
+                    answer.read(int.from_bytes(head[:3]))
+            answers = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""), timeout=20)
+            assert next(answers).status == health_pb2.HealthCheckResponse.SERVING
+            server.engine.unloaded.add("echo")
+            assert next(answers).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            answers.cancel()
+
+
+DATA, HEADERS, SETTINGS = 0, 1, 4
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """Of HTTP/2 (RFC 9113, 4.1)."""
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
 
 
 def test_what_is_answered_at_once_takes_no_turn_of_the_event_loop() -> None:

@@ -4,13 +4,12 @@ import asyncio
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health_aio
 from tritonclient.grpc.service_pb2_grpc import add_GRPCInferenceServiceServicer_to_server
 
 from onnxla.errors import InputError
 from onnxla.serving.calls import Calls
 from onnxla.serving.grpc.gate import Gate
+from onnxla.serving.grpc.health import Health
 from onnxla.serving.grpc.server import Server
 from onnxla.serving.grpc.service import InferenceService
 from onnxla.serving.server_settings import ServerSettings
@@ -28,8 +27,8 @@ class GrpcListener:
         self._settings, self._calls, self._gate = settings, calls, Gate()
         self._server = Server(_options(settings), self._gate)
         add_GRPCInferenceServiceServicer_to_server(InferenceService(calls), self._server)
-        self._health = health_aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._health = Health("", SERVICE)
+        self._server.add_generic_rpc_handlers([self._health.handlers()])
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         try:
             self.port = self._server.add_port(f"{host}:{port}", _credentials(settings))
@@ -39,7 +38,7 @@ class GrpcListener:
 
     async def start(self) -> None:
         """Answer from now on."""
-        await self._tell_health()
+        self._tell_health()
         self._server.start()
         self._watch = asyncio.create_task(self._keep_telling())
 
@@ -47,7 +46,7 @@ class GrpcListener:
         """Take no more calls; those in flight end within the time that settings give."""
         if self._watch is not None:
             self._watch.cancel()
-        await self._tell_health()
+        self._tell_health()
         await self._gate.shut(_QUIET_SECONDS, _LONGEST_SECONDS)
         stopping = asyncio.create_task(self._server.stop(self._settings.drain_seconds))
         await asyncio.sleep(0.05)  # clients are told of the end before they have the answers that were held
@@ -57,13 +56,10 @@ class GrpcListener:
     async def _keep_telling(self) -> None:
         while True:
             await asyncio.sleep(0.5)
-            await self._tell_health()
+            self._tell_health()
 
-    async def _tell_health(self) -> None:
-        status = health_pb2.HealthCheckResponse
-        ready = status.SERVING if self._calls.ready() else status.NOT_SERVING
-        for service in ("", SERVICE):
-            await self._health.set(service, ready)
+    def _tell_health(self) -> None:
+        self._health.tell(self._calls.ready())
 
 
 def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
