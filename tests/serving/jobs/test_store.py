@@ -41,7 +41,7 @@ def s3() -> Iterator[Any]:
             patch.setenv(name, value)
         s3fs.S3FileSystem.clear_instance_cache()
         files = s3fs.S3FileSystem()
-        files.mkdir("models")
+        files.makedirs("models", exist_ok=True)  # moto keeps its buckets, also for the next server of this process
         yield files
         s3fs.S3FileSystem.clear_instance_cache()
     server.stop()
