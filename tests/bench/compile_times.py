@@ -25,6 +25,8 @@ start = time.perf_counter()
 import numpy as np, onnxla
 shapes = {name: array.shape for name, array in np.load(sys.argv[3]).items()} if len(sys.argv) > 3 else None
 model = onnxla.compile(sys.argv[1], shapes=shapes, options={"cache_dir": sys.argv[2]})
+if model.report is None:
+    sys.exit("dimensions without a size, and no .npz file beside the model that gives them")
 print(time.perf_counter() - start, model.report.from_cache)
 """
 
@@ -58,10 +60,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", metavar="MODEL")
+    parser.add_argument("--only", nargs="+", metavar="MODEL")
     parser.add_argument("--into", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
-    models = [m for m in models_of(arguments.folder) if arguments.only is None or m.name in arguments.only]
+    models = models_of(arguments.folder, arguments.only)
     entry = new_entry(threads=0)
     bytecode = Path(tempfile.mkdtemp(prefix="onnxla-bytecode-"))  # as where onnxla is installed
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(bytecode)}

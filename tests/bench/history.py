@@ -71,10 +71,11 @@ def read(path: Path) -> History:
 
 
 def write(path: Path, history: History) -> None:
-    """Write it, a line for each model: what a day changed can be read."""
+    """Write it, a line for each model: what a day changed can be read. A folder that is not there is made."""
     parts = [f'"cpu": {json.dumps(history.cpu)}']
     for kind in WORSE:
         parts.append(f'"{kind}": [' + ",\n".join(map(_entry_text, history.entries(kind))) + "]")
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 

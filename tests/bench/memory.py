@@ -94,16 +94,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", nargs="*", metavar="MODEL")
+    parser.add_argument("--only", nargs="+", metavar="MODEL")
     parser.add_argument("--into", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
     entry = new_entry(arguments.threads)
     print("| model | onnxla | onnxruntime | ratio | arena | all intermediates |\n| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        for model in models_of(arguments.folder):
-            if arguments.only is None or model.name in arguments.only:
-                found = entry.models[model.name] = measure(model, Path(folder), arguments.threads)
-                print(line(model.name, found), flush=True)
+        for model in models_of(arguments.folder, arguments.only):
+            found = entry.models[model.name] = measure(model, Path(folder), arguments.threads)
+            print(line(model.name, found), flush=True)
     if arguments.into is not None:
         found_worse = keep(arguments.into, "memory", entry)
         print("\n".join(["larger than in the last entry:", *found_worse] if found_worse else ["nothing has grown"]))

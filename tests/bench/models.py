@@ -1,6 +1,6 @@
 """The models of a folder, for tables over all of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,13 +45,15 @@ class Model:
         return "f16" if any(weight.data_type in _HALF for weight in weights) else "f32"
 
 
-def models_of(folder: Path) -> list[Model]:
-    """The ONNX models of a folder, by name. Raises SystemExit where there are none."""
+def models_of(folder: Path, only: Sequence[str] | None = None) -> list[Model]:
+    """The ONNX models of a folder, by name, or some of them. Raises SystemExit where there are none, or not those."""
     paths = [*folder.glob("*.onnx"), *folder.glob("*/model.onnx")]
     if not paths:
         raise SystemExit(f"{folder} holds no NAME.onnx and no NAME/model.onnx")
     found = [Model(path.parent.name if path.parent != folder else path.stem, path) for path in paths]
-    return sorted(found, key=lambda model: model.name)
+    if missing := set(only or ()) - {model.name for model in found}:
+        raise SystemExit(f"{folder} holds no model {', '.join(sorted(missing))}")
+    return sorted((m for m in found if only is None or m.name in only), key=lambda model: model.name)
 
 
 def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:

@@ -95,17 +95,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--beside", action="append", default=[], metavar="RUNTIME")
-    parser.add_argument("--only", nargs="*", metavar="MODEL")
+    parser.add_argument("--only", nargs="+", metavar="MODEL")
     parser.add_argument("--into", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
     runtimes = ["onnxruntime", *arguments.beside]
     entry = new_entry(arguments.threads)
     print(f"| model | onnxla |{''.join(f' {name} | ratio |' for name in runtimes)}")
     print(f"| --- | --- |{' --- | --- |' * len(runtimes)}")
-    for model in models_of(arguments.folder):
-        if arguments.only is None or model.name in arguments.only:
-            measure(model, entry, arguments.rounds, arguments.beside)
-            print(line(model.name, entry.models[model.name], runtimes), flush=True)
+    for model in models_of(arguments.folder, arguments.only):
+        measure(model, entry, arguments.rounds, arguments.beside)
+        print(line(model.name, entry.models[model.name], runtimes), flush=True)
     print(f"\n{means(entry)}")
     if arguments.into is not None:
         found = keep(arguments.into, "speed", entry)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.bench.history import Entry, History, keep, last_pairs, read, this_cpu, worse, write
+from tests.bench.models import models_of
 
 FIGURES = Path(__file__).parent / "figures"
 VERSIONS = {"onnxruntime": "1.32.0"}
@@ -29,6 +30,21 @@ def test_the_files_in_the_repository_are_as_they_would_be_written(path: Path, tm
     write(tmp_path / "again.json", history)
     assert (tmp_path / "again.json").read_text() == path.read_text()
     assert read(tmp_path / "again.json") == history
+
+
+def test_a_first_entry_makes_its_folder(tmp_path: Path) -> None:
+    entry = speed("1", {"m": timed(1.5)})
+    assert keep(tmp_path / "new" / "figures", "speed", entry) == []
+    assert read(tmp_path / "new" / "figures" / f"{this_cpu()}.json").speed == [entry]
+
+
+def test_models_of_a_folder_by_name(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.onnx").touch()
+    assert [m.name for m in models_of(tmp_path)] == ["a", "b"]
+    assert [m.name for m in models_of(tmp_path, ["b"])] == ["b"]
+    with pytest.raises(SystemExit, match="holds no model c, d"):
+        models_of(tmp_path, ["b", "d", "c"])
 
 
 def test_a_history_without_entries_is_written_and_read(tmp_path: Path) -> None:
