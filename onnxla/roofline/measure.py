@@ -1,4 +1,4 @@
-"""Measure this machine with kernels of our own: fp32 multiply-adds, copies within each level of memory, empty steps.
+"""Measure this machine with kernels of our own: fp32 multiply-adds, reads from each level of memory, empty steps.
 
 One plan runs them all, as it would a model's: the same code generator, thread pool and profile. It takes about half a
 second; the best of a few runs counts, because nothing makes a machine faster than it is.
@@ -24,8 +24,10 @@ from onnxla.runtime.thread_pool_code import assemble_thread_pool
 _ACCUMULATORS = 12
 """Independent sums: more than the multiply-adds that are under way at any time, fewer than registers."""
 _ROUNDS = 40_000
+_SUMS = 8
+"""Vectors that are read before the next round: their additions wait for nothing but the loads."""
 _TASKS = 32
-_LARGEST_COPY = 512 << 20
+_LARGEST_READ = 256 << 20
 _STARTS = 24
 _RUNS = 5
 
@@ -33,18 +35,18 @@ _RUNS = 5
 def measure_limits(threads: int, target: Target | None = None) -> Limits:
     """What `threads` threads of this machine can do together."""
     target = target or host_target()
-    copies = _copies(target, threads)
+    reads = _reads(target, threads)
     kernels = [
         _multiply_adds(target, threads),
-        _fill(target, copies[-1][1]),
-        *(_copy(target, size, rounds, threads) for _, size, rounds in copies),
+        _fill(target, reads[-1][1]),
+        *(_read(target, size, rounds, threads) for _, size, rounds in reads),
         *[_nothing(1)] * _STARTS,
         *[_nothing(_TASKS)] * _STARTS,
     ]
-    steps = _best(_run(kernels, max(size for _, size, _ in copies), target, threads))
-    speeds = [2e-9 * size * rounds / steps[2 + k] for k, (_, size, rounds) in enumerate(copies)]
+    steps = _best(_run(kernels, max(size for _, size, _ in reads), target, threads))
+    speeds = [1e-9 * size * rounds / steps[2 + k] for k, (_, size, rounds) in enumerate(reads)]
     # what fits into a small memory is as fast as what does not, whatever else the machine was doing
-    memories = [Memory(name, size, max(speeds[k:])) for k, (name, size, _) in enumerate(copies)]
+    memories = [Memory(name, size, max(speeds[k:])) for k, (name, size, _) in enumerate(reads)]
     # what lies between two sizes that were measured moves as fast as in the larger of them
     bounds: list[int | None] = [threads * target.l2_bytes, max(target.l3_bytes // 2, threads * target.l2_bytes), None]
     one, shared = (float(np.median(part)) for part in (steps[-2 * _STARTS : -_STARTS], steps[-_STARTS:]))
@@ -59,12 +61,12 @@ def measure_limits(threads: int, target: Target | None = None) -> Limits:
     )
 
 
-def _copies(target: Target, threads: int) -> list[tuple[str, int, int]]:
-    """Name, bytes (half of them read, half written) and rounds of the copy that measures each level."""
-    memory = min(max(256 << 20, 4 * target.l3_bytes), _LARGEST_COPY)
+def _reads(target: Target, threads: int) -> list[tuple[str, int, int]]:
+    """Name, bytes and rounds of what is read to measure each level."""
+    memory = min(max(128 << 20, 2 * target.l3_bytes), _LARGEST_READ)
     sizes = [("L2", threads * target.l2_bytes // 2), ("L3", target.l3_bytes // 3), ("memory", memory)]
     whole = threads * 4096
-    return [(name, max(1, size // 2 // whole) * whole, max(1, (64 << 20) // size)) for name, size in sizes]
+    return [(name, max(1, size // whole) * whole, max(1, (128 << 20) // size)) for name, size in sizes]
 
 
 def _multiply_adds(target: Target, threads: int) -> Kernel:
@@ -87,7 +89,7 @@ def _multiply_adds(target: Target, threads: int) -> Kernel:
 
 
 def _fill(target: Target, size: int) -> Kernel:
-    """Write what the copies read: memory that nobody has written to is one page of zeros, which the caches hold."""
+    """Write what is read: memory that nobody has written to is one page of zeros, which the caches hold."""
     lanes, part = target.vector_bytes // 4, size // 4 // _TASKS
     b = KernelBuilder(f"fill_{size}", _TASKS)
     out = b.parameter("out", F32, size // 4, "output", 64)
@@ -97,19 +99,25 @@ def _fill(target: Target, size: int) -> Kernel:
     return b.finish()
 
 
-def _copy(target: Target, size: int, rounds: int, threads: int) -> Kernel:
-    """Copy `size` bytes, `rounds` times. A thread has one part, which it copies again and again: smaller parts would
-    lie in faster memory than the one that is measured."""
+def _read(target: Target, size: int, rounds: int, threads: int) -> Kernel:
+    """Read `size` bytes, `rounds` times. A thread has one part, which it reads again and again: smaller parts would lie
+    in faster memory than the one that is measured. Nothing moves faster than what is only read."""
     lanes, part = target.vector_bytes // 4, size // 4 // threads
-    unrolled = 4
-    b = KernelBuilder(f"copy_{size}", threads)
+    b = KernelBuilder(f"read_{size}", threads)
     source = b.parameter("source", F32, size // 4, "scratch", 64)
-    out = b.parameter("out", F32, size // 4, "output", 64)
+    out = b.parameter("out", F32, threads * lanes, "output", 64)
     first = b.mul(b.task, b.const(part))
-    with b.loop(0, rounds), b.loop(0, part, lanes * unrolled) as loop:
-        for k in range(unrolled):
-            place = b.add(first, b.add(loop.index, b.const(k * lanes)))
-            b.store(out, place, b.load(source, place, lanes, alignment=target.vector_bytes), alignment=lanes * 4)
+    starts = [b.const(0.0, F32, lanes)] * _SUMS
+    with b.loop(0, rounds, 1, starts) as again:
+        with b.loop(0, part, lanes * _SUMS, again.carried) as loop:
+            places = [b.add(first, b.add(loop.index, b.const(k * lanes))) for k in range(_SUMS)]
+            values = [b.load(source, place, lanes, alignment=target.vector_bytes) for place in places]
+            loop.yield_(*(b.add(total, value) for total, value in zip(loop.carried, values, strict=True)))
+        again.yield_(*loop.results)
+    total = again.results[0]
+    for other in again.results[1:]:
+        total = b.add(total, other)
+    b.store(out, b.mul(b.task, b.const(lanes)), total, alignment=lanes * 4)
     return b.finish()
 
 

@@ -13,7 +13,7 @@ from onnxla.roofline.limits import Limits
 from onnxla.roofline.measure import measure_limits
 from onnxla.version import __version__
 
-_MEASURED = "copies of written pages, one part a thread"
+_MEASURED = "reads of written pages, one part a thread"
 """How they are measured: what was measured in another way is not taken for it."""
 
 
