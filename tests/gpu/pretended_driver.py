@@ -10,11 +10,12 @@
 """
 
 import ctypes
+import gc
 import inspect
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,15 @@ MINE = 7001
 """A stream of somebody else, which is there from the beginning."""
 
 _SEARCH = threading.local()
-"""Whether a call of this thread has the bindings search for libcuda, under a lock: a finalizer that runs then, of this
-driver or of another pretended one, must not have them search again."""
+"""Whether this thread may have the bindings search for libcuda just now, under a lock: by a call of ours, or while
+memory is collected, which may be amid a search of anybody's. What a finalizer asks then must not have them search."""
+
+
+def _note_collection(phase: str, info: Mapping[str, Any]) -> None:
+    _SEARCH.collecting = phase == "start"
+
+
+gc.callbacks.append(_note_collection)
 
 Work = Callable[[], None]
 
@@ -140,7 +148,7 @@ class PretendedDriver:
         if function is None:
             raise Misuse(f"the bindings have no {name}")
         inspect.signature(function).bind(*arguments)
-        if self._verified and not getattr(_SEARCH, "under_way", False):
+        if self._verified and not (getattr(_SEARCH, "under_way", False) or getattr(_SEARCH, "collecting", False)):
             _SEARCH.under_way = True
             try:
                 function(*arguments)

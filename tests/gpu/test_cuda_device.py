@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -333,6 +334,28 @@ def test_a_call_amid_the_search_for_libcuda(driver: PretendedDriver, monkeypatch
     monkeypatch.setattr(driver, "_verified", True)
     assert driver.cuDriverGetVersion() == driver.cuDriverGetVersion() == searches[0]
     assert len(searches) == 2
+
+
+def test_a_call_as_memory_is_collected(driver: PretendedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be collected amid a search that the bindings make for anybody: no call searches then."""
+    searches = []
+
+    def search() -> None:
+        searches.append(1)
+
+    class Cycle:
+        pass
+
+    search.__doc__ = real.cuDriverGetVersion.__doc__
+    monkeypatch.setattr(real, "cuDriverGetVersion", search)
+    monkeypatch.setattr(driver, "_verified", True)
+    answers: list[object] = []
+    cycle = Cycle()
+    cycle.itself = cycle  # type: ignore[attr-defined]
+    weakref.finalize(cycle, lambda: answers.append(driver.cuDriverGetVersion()))
+    del cycle
+    gc.collect()
+    assert len(answers) == 1 and not searches
 
 
 def test_what_is_freed_while_a_graph_is_recorded_goes_afterwards(driver: PretendedDriver) -> None:
