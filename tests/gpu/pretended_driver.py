@@ -47,6 +47,12 @@ def _note_collection(phase: str, info: Mapping[str, Any]) -> None:
 
 gc.callbacks.append(_note_collection)
 
+
+def is_collecting() -> bool:
+    """Whether this thread collects memory just now."""
+    return getattr(_SEARCH, "collecting", False)
+
+
 Work = Callable[[], None]
 
 
@@ -148,7 +154,7 @@ class PretendedDriver:
         if function is None:
             raise Misuse(f"the bindings have no {name}")
         inspect.signature(function).bind(*arguments)
-        if self._verified and not (getattr(_SEARCH, "under_way", False) or getattr(_SEARCH, "collecting", False)):
+        if self._verified and not (getattr(_SEARCH, "under_way", False) or is_collecting()):
             _SEARCH.under_way = True
             try:
                 function(*arguments)
