@@ -76,8 +76,11 @@ def emit_convert(e: ValueEmitter, instruction: Instruction, index: Index) -> Val
         return b.convert(b.add(bits, b.const(quantised.zero, S32)) if quantised.zero else bits, quantised.element)
     if op.element is F32:
         wide, zero = _apart(e, instruction.operands[0], Subtract)
-        widened = wide not in e.leaves and isinstance(wide.op, Convert) and wide.op.element is S32
-        quantised = _Quantised.of(e, wide.operands[0] if widened else wide)
+        if wide not in e.leaves and isinstance(wide.op, Convert) and wide.op.element is S32:
+            (wide,) = wide.operands
+        elif zero:  # of a byte, which wraps
+            return e.elementwise(instruction, index)
+        quantised = _Quantised.of(e, wide)
         if quantised is not None:
             number = b.sub(quantised.placed(e, index), b.const(ROUNDING, F32))
             more = quantised.zero - zero

@@ -40,6 +40,14 @@ def cases() -> Iterator[Case]:
         low = -128 if element is S8 else 0
         for zero in (0, low, low + 255, 1, 127, -3, 70000, -(1 << 24)):
             yield Case(f"{element} {zero}", lambda b, p, z=zero, e=element: quantised(b, p, z, e), (x,))
+        for other in (5, -5 if element is S8 else 250):
+            yield Case(
+                f"{element}, which wraps when {other} is taken off, and back",
+                lambda b, p, o=other, e=element: b.convert(
+                    b.subtract(q := quantised(b, p, 3, e), b.full_like(q, o)), F32
+                ),
+                (x,),
+            )
         for zero, other in ((0, 0), (low, low), (low + 255, low + 255), (7, 3), (7, 0), (0, -9)):
             yield Case(
                 f"{element} {zero} {other} and back",
