@@ -16,6 +16,7 @@ import numpy as np
 
 from onnxla.hlo.builder import Builder
 from onnxla.hlo.module import Computation, Instruction
+from onnxla.hlo.numerics import integer_limits
 from onnxla.hlo.ops.contraction import Convolution, Dot
 from onnxla.hlo.ops.shape import Reshape, Transpose
 from onnxla.hlo.ops.structural import Constant
@@ -23,6 +24,9 @@ from onnxla.hlo.types import F32, S8, S32, U8, ElementType
 from onnxla.hlo.window import Window, WindowDimension
 from onnxla.passes.pass_base import ComputationPass
 from onnxla.passes.quantized import Quantized
+
+LARGEST_SUM = (1 << 31) - 1
+"""Of products of floats that stand for integers. Sums of integers wrap in the model, too."""
 
 
 class IntegerContractions(ComputationPass):
@@ -55,6 +59,9 @@ def _rewritten(instruction: Instruction) -> Instruction | None:
     of_bytes = 0 <= left.zero <= 255 and -256 <= right.zero < 256
     if not of_bytes or not _axis_survives(op, instruction, right):
         return None
+    depth = right.bits.tensor_type.size // max(_columns(op, right), 1)
+    if op.element is F32 and depth * _largest(left) * _largest(right) > LARGEST_SUM:
+        return None
     if isinstance(op, Convolution):
         sums = _convolved(b, op, left, right)
     else:
@@ -64,7 +71,6 @@ def _rewritten(instruction: Instruction) -> Instruction | None:
         rows = _row_sums(b, product)
         if rows is None:
             return None
-        depth = right.bits.tensor_type.size // max(_columns(op, right), 1)
         shifted = b.subtract(rows, b.full_like(rows, depth * left.zero))
         sums = b.subtract(sums, b.multiply(shifted, b.full_like(rows, right.zero)))
     if left.zero:
@@ -79,6 +85,12 @@ def _rewritten(instruction: Instruction) -> Instruction | None:
             )
             result = b.multiply(result, spread)
     return result
+
+
+def _largest(value: Quantized) -> int:
+    """The largest size that its integers can have, less its zero point."""
+    low, high = integer_limits(value.bits.tensor_type.element)
+    return max(abs(low - value.zero), abs(high - value.zero))
 
 
 def _source(value: Instruction) -> Instruction:

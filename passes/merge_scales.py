@@ -26,6 +26,8 @@ from onnxla.hlo.types import F32, S32, Array, Shape
 from onnxla.passes.pass_base import ComputationPass
 
 MOST_TERMS = 4
+MOST_BITS = 32
+"""Of integers: the product of two of them is no infinity in f32."""
 DEEPEST = 16
 """Operations between an integer and the rounding."""
 DIVISION = 4
@@ -169,7 +171,8 @@ def _read(value: Instruction, deepest: int) -> _Sum | None:
     """`value` as a sum of scaled integers; None where it is something else."""
     op = value.op
     if isinstance(op, Convert) and value.tensor_type.element is F32:
-        return _Sum((_Term(value, _ONE, value.source),)) if value.operands[0].tensor_type.element.is_integer else None
+        element = value.operands[0].tensor_type.element
+        return _Sum((_Term(value, _ONE, value.source),)) if element.is_integer and element.bits <= MOST_BITS else None
     if op.opcode not in ("multiply", "divide", "add", "maximum", "minimum") or deepest == 0:
         return None
     first, second = value.operands

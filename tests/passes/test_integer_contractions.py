@@ -91,3 +91,16 @@ def test_batched_dots_keep_their_value(axis: int | None) -> None:
     before = module.entry.evaluate(x)
     assert IntegerContractions().run(module) is (axis != 2)
     np.testing.assert_allclose(module.entry.evaluate(x), before, rtol=1e-5, atol=1e-2)  # the sums were rounded before
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(65793, True), (65794, False)])
+def test_sums_of_floats_are_those_of_integers_that_32_bits_hold(depth: int, fits: bool) -> None:
+    x, w = np.full((1, depth), 255, np.uint8), np.full((depth, 1), -128, np.int8)
+    w[0] = 127  # no constant that is the same everywhere
+    b = Builder()
+    one = np.full((), 1, np.float32)
+    left, right = dequantized(b, b.parameter(type_of(x)), 0, one), dequantized(b, b.constant(w), 0, one)
+    module = Module("m", b.build(b.dot(left, right, lhs_contracting=(1,), rhs_contracting=(0,))))
+    assert IntegerContractions().run(module) == fits
+    wanted = x.astype(np.int64) @ w.astype(np.int64)
+    np.testing.assert_allclose(module.entry.evaluate(x), wanted, rtol=1e-3)
